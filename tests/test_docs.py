@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from jupyter_dist_server.cli.main import options_of
+from jupyter_dist_server.jobs.submit.options.job_options import Parser
+from jupyter_dist_server.jobs.submit.submission import check_parameters, sweep
 from jupyter_dist_server.notebook.register import MAGICS
 
 from .notebook_driver import Notebook
@@ -49,6 +53,41 @@ def test_commands_of_the_rest_page_run_in_order(server: Server) -> None:
     assert '"text/plain":"10"' in done.stdout
     assert '{"rank": 1, "status": "ok"}' in done.stdout
     assert server.pools() == []
+
+
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)([^)\s#]*)(#[^)\s]+)?\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings that GitHub and MkDocs write alike."""
+    headings = HEADING.findall(FENCE.sub("", page.read_text()))
+    on_github = {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}
+    return {anchor for anchor in on_github if "--" not in anchor}
+
+
+def test_links_lead_to_pages_and_headings() -> None:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+        for path, anchor in LINK.findall(FENCE.sub("", page.read_text())):
+            there = page.parent / path if path else page
+            assert there.exists(), f"{page.name}: {path}"
+            if anchor:
+                assert anchor[1:] in anchors(there), f"{page.name}: {path}{anchor}"
+
+
+SUBMISSION = re.compile(r"jdist (submit|run) ([^\n)#]*)")
+"""In a line of a shell, with a comment or inside `$(…)`."""
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/queue.md"])
+def test_options_of_submissions_stand_before_the_command(page: str) -> None:
+    shown = [found for _, code in blocks(page, "bash") for found in SUBMISSION.findall(code)]
+    assert shown
+    for name, line in shown:
+        parser = Parser(prog=f"jdist {name}")
+        options_of(name)(parser)
+        options = parser.parse_args(shlex.split(line))
+        check_parameters(options.command, sweep(options.param or []))
 
 
 OTHERS = {"debug", "load_ext", "magic", "pdb", "run", "tb", "time", "writefile"}

@@ -67,10 +67,11 @@ def _command(name: str) -> str:
 
 def _name(action: argparse.Action) -> str:
     value = action.metavar or ("|".join(action.choices) if action.choices else action.dest.upper())
-    if not action.option_strings:
-        return f"`{value if action.nargs != argparse.REMAINDER else 'COMMAND …'}`"
-    takes = "" if action.nargs == 0 else f" {value}"
-    return f"`{', '.join(action.option_strings)}{takes}`".replace("|", "\\|")
+    if action.option_strings:
+        value = ", ".join(action.option_strings) + ("" if action.nargs == 0 else f" {value}")
+    elif action.nargs == argparse.REMAINDER:
+        value = "COMMAND …"
+    return f"`{value}`".replace("|", "\\|")
 
 
 def _meaning(action: argparse.Action) -> str:

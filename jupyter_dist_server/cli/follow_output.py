@@ -13,7 +13,6 @@ from ..jobs.file_changes import Wake
 from ..jobs.job_command import log_paths
 from ..jobs.logs.log_reader import LogReader, Piece, fold
 from ..jobs.store.job import Job
-from ..jobs.store.states import PENDING
 from ..jobs.store.store import Store
 from .printing.stopped_processes import StoppedNotice
 from .printing.table import printable
@@ -33,7 +32,7 @@ def follow(store: Store, job: Job, error: bool = False) -> Iterator[Piece]:
             if not watched and os.path.isdir(folder):
                 watched = wake.watch(folder)
             is_silent = True
-            if job.state != PENDING:
+            if job.has_output:
                 for piece in read_on(log):
                     is_silent = False
                     yield piece

@@ -26,7 +26,12 @@ _TAKES = 30.0
 
 def add_service_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``jdist service``."""
-    parser.add_argument("action", choices=("install", "remove"), help="install or remove it")
+    parser.add_argument(
+        "action",
+        choices=("install", "remove"),
+        metavar="install|remove",
+        help="install or remove it",
+    )
     parser.add_argument("--json", action="store_true", help="as JSON")
 
 

@@ -1,4 +1,4 @@
-"""How sizes, durations and numbers of GPUs are written, everywhere."""
+"""How sizes, durations and numbers of GPUs and ranks are written, everywhere."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ def format_bytes(size: float) -> str:
 def format_gpus(count: int) -> str:
     """Return a number of GPUs in words: ``1 GPU``, ``2 GPUs``."""
     return f"{count} GPU{'s' * (count != 1)}"
+
+
+def count_ranks(count: int) -> str:
+    """Return a number of ranks in words: ``1 rank``, ``2 ranks``."""
+    return f"{count} rank{'s' * (count != 1)}"
 
 
 def write_limit(seconds: float | None) -> str:

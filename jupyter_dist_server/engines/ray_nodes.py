@@ -43,7 +43,7 @@ def connect() -> list[RayNode]:
         raise DistError(
             "engine_failed",
             f"Ray cannot be imported: {error}.",
-            "Install it in the notebook's environment: pip install jupyter-dist-server[ray].",
+            "Install it in the notebook's environment: pip install 'jupyter-dist-server[ray]'.",
         ) from error
     try:
         ray.init(

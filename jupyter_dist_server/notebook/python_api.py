@@ -18,6 +18,7 @@ from ..common.errors import DistError
 from ..common.protocol.pool_record import PoolRecord
 from ..common.protocol.ranks.rank_messages import RankStatus
 from ..common.rank_specs import check_ranks, parse_ranks
+from ..common.units import count_ranks
 from .function_calls import Call
 from .session.current_pool import CurrentPool
 from .transfer_progress import mover
@@ -39,7 +40,7 @@ class NotebookPool:
         self._current = current
 
     def __repr__(self) -> str:
-        return f"<pool {self.id}: {self.world_size} ranks, {self.backend}>"
+        return f"<pool {self.id}: {count_ranks(self.world_size)}, {self.backend}>"
 
     # -- what it is -------------------------------------------------------------------------
 

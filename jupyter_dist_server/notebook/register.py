@@ -9,6 +9,7 @@ from IPython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from ..common.errors import DistError
+from ..common.units import count_ranks
 from ..placement.requests.request import PoolRequest
 from .custom_placement import Place
 from .hooks.completion import Introspection
@@ -94,7 +95,7 @@ def load(shell: InteractiveShell) -> None:
         for hook in _hooks:
             hook.install()
     if record := cells.pool.attach():
-        print(f"Attached to this notebook's pool of {record.world_size} ranks.")
+        print(f"Attached to this notebook's pool of {count_ranks(record.world_size)}.")
 
 
 def _magics(kind: type[M]) -> M:

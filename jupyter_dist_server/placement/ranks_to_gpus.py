@@ -170,7 +170,7 @@ def _on_cpu(request: PoolRequest, inventory: Inventory) -> Placement:
     if request.backend and "nccl" in request.backend:
         raise DistError(
             "backend_needs_gpu",
-            f"The backend {request.backend} needs GPUs. {inventory.reason}",
+            f"The backend {request.backend} needs GPUs. {inventory.fault}",
             "Use --backend gloo, or omit --backend.",
             field="backend",
         )

@@ -143,6 +143,8 @@ def test_parameters_that_do_not_fit_the_command_are_named(queue: Queue) -> None:
     assert "The command does not use the parameter lr. Put {lr} where" in said
     said = queue.run("submit", "--param", "lr=1", "echo", "{lr}", "{seed}", code=2)
     assert "{seed} in the command has no value. Add --param seed=VALUE." in said
+    said = queue.run("submit", "echo", "{lr}", "--param", "lr=1", code=2)
+    assert "{lr} in the command has no value. Put --param before the command" in said
     said = queue.run("submit", "--dry-run", "--param", "lr=1,2,3,4", "echo", "{lr}").splitlines()
     assert said[0] == "Would submit 4 jobs, 0 GPUs each:"
     dry = queue.run("submit", "--dry-run", "sh", "-c", "echo a; echo b").splitlines()
@@ -167,6 +169,14 @@ def test_a_dry_run_says_that_a_key_is_used(queue: Queue) -> None:
         assert queue.run("submit", *asked) == said.replace("would be", "was")
         told = json.loads(queue.run("submit", "--dry-run", "--json", *asked))
         assert (told["count"], told["commands"], told["starts_now"]) == (0, [], False)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "why"), [(2, "There are: 0, 1."), (0, "The NVIDIA driver is loaded but has no GPU.")]
+)
+def test_a_missing_gpu_is_refused(queue: Queue, fake_nvml: State, gpus: int, why: str) -> None:
+    fake_nvml.write(gpus=gpus)
+    assert f"There is no GPU 5. {why}\n" in queue.run("submit", "--gpu-ids", "5", "true", code=2)
 
 
 def test_gpus_with_too_little_memory_are_not_given(queue: Queue, fake_nvml: State) -> None:

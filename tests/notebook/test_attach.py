@@ -185,9 +185,7 @@ def test_several_pools_are_listed_and_one_is_chosen(two: tuple[Notebook, Noteboo
         assert lines[0] == "Choose a pool with %dist_attach POOL:"
         assert [line.split()[1] for line in lines[2:]] == ["2", "1"]
         second = lines[3].split()[0]
-        assert other.ok(f"%dist_attach {second}").lines == [
-            f"Attached to pool {second} of 1 ranks."
-        ]
+        assert other.ok(f"%dist_attach {second}").lines == [f"Attached to pool {second} of 1 rank."]
         assert other.ok("%%distributed\nworld_size").lines == ["[0] 1"]
         assert other.refused(f"%dist_attach {second}") == "pool_exists"
         other.ok("%dist_shutdown")

@@ -76,11 +76,12 @@ def test_magics_before_init_say_what_to_do(no_pool: Notebook, cell: str) -> None
         ("--gpu-ids abc", "--gpu-ids must be indices such as 0,3, or UUIDs, not “abc”."),
         ("--gpu-ids abc,def", "not “abc”"),
         ("--backend smoke", "“smoke” is not a supported backend.\nUse one of: gloo, nccl"),
-        ("--backend nccl", "The backend nccl needs GPUs."),
+        ("--backend nccl", "The backend nccl needs GPUs. No NVIDIA GPU found.\n"),
         ("--timeout 0", "The time limit must be a positive number of seconds"),
         ("--start-method magic", "“magic” is not a start method.\nUse fork or spawn."),
         ("--env NOVALUE", "--env must be K=V, not “NOVALUE”."),
-        ("--nonsense", "unrecognized arguments: --nonsense"),
+        ("--nonsense", "Unrecognized arguments: --nonsense.\nSee %dist_init?"),
+        ("-a 10.0.0.1", "--master-addr must be localhost, not 10.0.0.1; for ranks on several"),
     ],
 )
 def test_bad_options_of_dist_init(no_pool: Notebook, options: str, message: str) -> None:
@@ -149,7 +150,10 @@ def test_ranks_can_be_chosen_in_every_form(pool: Notebook) -> None:
         assert pool.ok(f"{line}\nprint('r', rank)").lines == [f"[{r}]   r {r}" for r in ranks]
     assert pool.refused("%%rank 7\n1") == "unknown_rank"
     assert "“one” is not a valid choice of ranks." in pool.fails("%%rank one\n1")
-    assert "choose ranks, such as %%rank" in pool.fails("%%rank\n1")
+    assert "Choose ranks, such as %%rank [0,2] or %%rank 0-2.\nSee %%rank?" in pool.fails(
+        "%%rank\n1"
+    )
+    assert "are required: script.\nSee %dist_run?" in pool.fails("%dist_run")
 
 
 def test_mode_sends_all_cells_magics_and_commands(pool: Notebook) -> None:

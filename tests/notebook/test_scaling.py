@@ -55,7 +55,7 @@ def test_mistakes(no_pool: Notebook) -> None:
     no_pool.ok("def work(): pass")
     for line in ("unknown", "--ranks 2,1 work", "--ranks 0 work", "--ranks x work", "work 1"):
         assert no_pool.refused(f"%dist_scaling {line}") == "bad_option"
-    assert "the notebook has no function unknown" in no_pool.fails("%dist_scaling unknown")
+    assert "The notebook has no function `unknown`" in no_pool.fails("%dist_scaling unknown")
     assert no_pool.refused("%dist_scaling missing.py") == "script_missing"
     assert no_pool.refused("%dist_scaling --ranks 1,1000000 work") == "bad_request"
     assert "No pool is running." in no_pool.fails("%dist_links")

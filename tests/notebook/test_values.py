@@ -52,7 +52,7 @@ def test_a_pulled_value_keeps_its_name_and_an_expression_is_given_one(pool: Note
     assert "“loss +” is not a valid name" in pool.fails("%dist_pull loss + --as x")
     assert "--rank must be one rank" in pool.fails("%dist_pull loss --rank 0,1")
     error = pool.fails("%dist_pull loss --rank 0 --ranks 1")
-    assert error.startswith("choose --rank or --ranks, not both.")
+    assert error.startswith("Choose --rank or --ranks, not both.")
     assert pool.refused("%dist_pull loss --rank 7") == "unknown_rank"
 
 

@@ -192,7 +192,7 @@ def test_without_gpus_gpu_ids_are_ignored_with_a_notice() -> None:
 def test_without_gpus_nccl_is_refused_with_the_reason(backend: str) -> None:
     error = refused(NO_GPUS, num_ranks=2, backend=backend)
     assert (error.code, error.field) == ("backend_needs_gpu", "backend")
-    assert NO_GPU in error.message
+    assert error.message == f"The backend {backend} needs GPUs. No NVIDIA GPU found."
 
 
 # -- GPUs that can't be had -----------------------------------------------------------------------

@@ -68,6 +68,12 @@ class Inventory:
     problems: tuple[str, ...] = ()
     """Plain sentences about GPUs that cannot be used, beside those that can."""
 
+    @property
+    def fault(self) -> str:
+        """The reason without what ranks do then: ``No NVIDIA GPU found.``; empty with GPUs."""
+        fault = (self.reason or "").partition(": ranks ")[0]
+        return fault and fault.rstrip(".") + "."
+
     def to_json(self) -> dict[str, Any]:
         """Return the body of ``GET /gpus``."""
         return asdict(self)

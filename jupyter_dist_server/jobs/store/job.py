@@ -134,6 +134,11 @@ class Job:
         return self.state in ENDED
 
     @property
+    def has_output(self) -> bool:
+        """Whether what its output's file has is its own: its runner empties an older file."""
+        return self.started is not None or self.attempt > 1
+
+    @property
     def runner(self) -> ProcessRef | None:
         """The process that runs it, or ran it."""
         if self.runner_pid is None or self.runner_start is None or self.boot is None:

@@ -70,9 +70,9 @@ def _choose(request: JobRequest, machine: Inventory) -> tuple[int, tuple[str, ..
         for name in named:
             called = [g for g in there.gpus if name in (g.uuid, g.label, str(g.index))]
             if not called:
-                existing = ", ".join(gpu.label for gpu in there.gpus) or there.reason
-                message = f"There is no GPU {name}."
-                raise DistError("unknown_gpu", message, f"There are: {existing}", "gpu_ids")
+                existing = ", ".join(gpu.label for gpu in there.gpus)
+                hint = f"There are: {existing}." if existing else there.fault
+                raise DistError("unknown_gpu", f"There is no GPU {name}.", hint, "gpu_ids")
             if twice := [gpu for gpu in called if gpu in gpus]:
                 message = f"--gpu-ids names GPU {twice[0].label} twice."
                 raise DistError("bad_option", message, field="gpu_ids")
@@ -86,9 +86,7 @@ def _choose(request: JobRequest, machine: Inventory) -> tuple[int, tuple[str, ..
     count = request.gpus if request.gpus is not None else len(gpus)
     if count > len(gpus):
         are = "is" if len(gpus) == 1 else "are"
-        why = (there.reason or f"{len(gpus)} {are} suitable").partition(": ranks ")[0]
-        raise DistError(
-            "too_large", f"The number of GPUs is too large, {count}: {why.rstrip('.')}."
-        )
+        why = there.fault or f"{len(gpus)} {are} suitable."
+        raise DistError("too_large", f"The number of GPUs is too large, {count}: {why}")
     narrowed = len(gpus) < len(machine.gpus) or bool(request.min_gpu_memory)
     return count, tuple(gpu.uuid for gpu in gpus) if narrowed else ()

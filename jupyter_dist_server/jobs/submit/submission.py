@@ -86,11 +86,15 @@ def check_parameters(argv: Sequence[str], rows: Sequence[dict[str, str]]) -> Non
             f"Put {{{unused[0]}}} where its value belongs.",
             "param",
         )
-    if given and (missing := sorted(used - given)):
+    # Braces alone may be meant for the command; with its own --param, they never are.
+    is_late = any(word.split("=")[0] in ("--param", "--param-file") for word in argv)
+    if (given or is_late) and (missing := sorted(used - given)):
         raise DistError(
             "bad_parameter",
             f"{{{missing[0]}}} in the command has no value.",
-            f"Add --param {missing[0]}=VALUE.",
+            "Put --param before the command: what follows the command is passed to it."
+            if is_late
+            else f"Add --param {missing[0]}=VALUE.",
             "param",
         )
 

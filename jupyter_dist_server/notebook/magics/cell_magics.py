@@ -139,7 +139,7 @@ class CellMagics(DistMagics):
         """
         ranks = unquoted(line)
         if not ranks:
-            raise UsageError("choose ranks, such as %%rank [0,2] or %%rank 0-2")
+            raise UsageError("Choose ranks, such as %%rank [0,2] or %%rank 0-2")
         if options := re.search(r"\s(--?[a-z].*)", f" {ranks}"):
             raise UsageError(f"%%rank has no option “{options[1]}”; use %%distributed --ranks")
         self._run(cell, ranks, above=self._lines_above(cell))
@@ -244,7 +244,7 @@ class CellMagics(DistMagics):
         """
         options = parse(self.dist_mode, line)
         if options.enable and options.disable:
-            raise UsageError("use either --enable or --disable")
+            raise UsageError("Use either --enable or --disable")
         if options.enable:
             self.pool.require()
         if options.enable or options.disable:

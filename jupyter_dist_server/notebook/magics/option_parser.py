@@ -29,7 +29,10 @@ def plain_usage(method: F) -> F:
         try:
             return method(magics, without_comment(line), *cell)
         except UsageError as error:
-            raise DistError("bad_option", f"{error}.", f"See %{method.__name__}?") from None
+            said = str(error).removesuffix(", arguments")  # of a script: argparse requires them
+            called = f"%%{method.__name__}" if any(cell) else f"%{method.__name__}"
+            message = f"{said[:1].upper()}{said[1:]}."
+            raise DistError("bad_option", message, f"See {called}?") from None
 
     return cast("F", wrapper)
 
@@ -51,7 +54,7 @@ def split(line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError as error:
-        raise UsageError(f"{line}: {error}") from None
+        raise UsageError(f"“{line}”: {error}") from None
 
 
 def unquoted(text: str) -> str:

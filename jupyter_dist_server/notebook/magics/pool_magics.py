@@ -9,6 +9,7 @@ from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from ...common.rank_specs import format_ranks, name_ranks
+from ...common.units import count_ranks
 from ...placement.requests.request import PoolRequest
 from ...pools.discovery import find_pools, pools_of_other_versions
 from ..custom_placement import Place, custom_map
@@ -49,7 +50,7 @@ class PoolMagics(DistMagics):
     @argument(
         "--nodes",
         type=int,
-        help="number of nodes; default: only the one that the notebook is on, with --engine all",
+        help="number of nodes; default: the notebook's node only; all with --engine slurm or ray",
     )
     @argument(
         "--engine",
@@ -95,8 +96,8 @@ class PoolMagics(DistMagics):
     @argument(
         "--backend",
         help=(
-            "gloo, nccl, cpu:gloo,cuda:nccl or none; default: the last but one if each rank has a "
-            "GPU, else gloo"
+            "gloo, nccl, cpu:gloo,cuda:nccl or none; default: cpu:gloo,cuda:nccl if each rank has "
+            "its own GPU, gloo otherwise"
         ),
     )
     @argument(
@@ -115,7 +116,7 @@ class PoolMagics(DistMagics):
     @argument("-a", "--master-addr", default="localhost", help="for nbdistributed: only localhost")
     @line_magic
     def dist_init(self, line: str) -> None:
-        """Start a pool of ranks for this notebook, unless one that is as asked for runs already.
+        """Start a pool of ranks for this notebook, or use its running pool if that matches.
 
         Examples::
 
@@ -129,7 +130,10 @@ class PoolMagics(DistMagics):
         """
         options = parse(self.dist_init, line)
         if options.master_addr not in ("localhost", "127.0.0.1"):
-            raise UsageError(f"ranks run on this machine only, not on {options.master_addr}")
+            raise UsageError(
+                f"--master-addr must be localhost, not {options.master_addr}; "
+                "for ranks on several machines, use --nodes"
+            )
         asked = {
             "num_ranks": options.num_ranks,
             "nodes": options.nodes,
@@ -261,12 +265,12 @@ class PoolMagics(DistMagics):
                 return
             chosen = others[0].id
         record = self.pool.attach_to(chosen, lambda _: None)
-        print(f"Attached to pool {record.id} of {record.world_size} ranks.")
+        print(f"Attached to pool {record.id} of {count_ranks(record.world_size)}.")
 
     @plain_usage
     @line_magic
     def dist_shutdown(self, line: str) -> None:
-        """Stop the pool; no process of it is left. A pool of another notebook is only left.
+        """End the pool and all its processes; only detach from a pool of another notebook.
 
         Examples::
 
@@ -276,7 +280,7 @@ class PoolMagics(DistMagics):
         record, stopped = self.pool.stop()
         self.pool.all_cells = False
         if stopped:
-            print(f"Stopped {record.world_size} ranks.")
+            print(f"Stopped {count_ranks(record.world_size)}.")
         else:
             print(f"Detached from pool {record.id}; another notebook still uses it.")
 
@@ -285,7 +289,7 @@ class PoolMagics(DistMagics):
     @argument("-n", "--nuclear", action="store_true", help="for nbdistributed: no effect")
     @line_magic
     def dist_reset(self, line: str) -> None:
-        """Stop the pool, if there is one, and clear everything of this extension's.
+        """End the pool, if there is one, and clear what this extension keeps in the kernel.
 
         Examples::
 

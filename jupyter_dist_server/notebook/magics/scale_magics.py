@@ -63,10 +63,10 @@ class ScaleMagics(DistMagics):
         function = self.shell.user_ns.get(name)
         if callable(function):
             if arguments:
-                raise UsageError(f"{name} is a function, which is called without arguments")
+                raise UsageError(f"`{name}` is a function, which is called without arguments")
             return function  # type: ignore[no-any-return]
         if name.isidentifier():
-            raise UsageError(f"the notebook has no function {name}, and it is no script")
+            raise UsageError(f"The notebook has no function `{name}`, and it is no script")
         return script_code(name, arguments)
 
     def _show(self, scaling: Scaling) -> None:

@@ -83,7 +83,7 @@ class ValueMagics(DistMagics):
         options = parse_argstring(self.dist_pull, line)
         expression, target = _name(options)
         if options.rank is not None and options.ranks is not None:
-            raise UsageError("choose --rank or --ranks, not both")
+            raise UsageError("Choose --rank or --ranks, not both")
         ranks = self.values.choose(options.ranks or options.rank or 0)
         if not options.ranks and len(ranks) > 1:
             raise UsageError("--rank must be one rank; use --ranks for several")

@@ -11,6 +11,7 @@ from ...client.agent_link import can_connect
 from ...client.pool_client import PoolClient
 from ...common.errors import DistError
 from ...common.protocol.pool_record import PoolRecord
+from ...common.units import count_ranks
 from ...placement.requests.request import PoolRequest
 from ..loop_thread import LoopThread
 from .connection_to_ranks import PoolConnection
@@ -91,7 +92,7 @@ class ConnectedPool:
             assert self._record
             raise DistError(
                 "pool_exists",
-                f"This notebook already has a pool: {self._record.world_size} ranks, "
+                f"This notebook already has a pool: {count_ranks(self._record.world_size)}, "
                 f"{self._record.backend}, {self._record.state.value}.",
                 "Use it, or stop it with %dist_shutdown before you start another.",
             )

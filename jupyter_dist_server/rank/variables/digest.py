@@ -6,6 +6,7 @@ number of equal ones, and blind to their order.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import random
 import sys
@@ -79,5 +80,9 @@ def _add_tensor(state: Any, tensor: Any) -> None:
         state.update(repr(tensor.qscheme()).encode())
         tensor = tensor.int_repr()
     flat = tensor.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+    if type(flat) is not torch.Tensor:  # it may have no memory of its own, such as a fake tensor
+        raise TypeError(f"{type(flat)} has no bytes that could be compared")
     for start in range(0, flat.numel(), _CHUNK):
-        state.update(memoryview(flat[start : start + _CHUNK].cpu().numpy()))
+        chunk = flat[start : start + _CHUNK].cpu()
+        # Not by NumPy, which torch can do without.
+        state.update((ctypes.c_char * chunk.numel()).from_address(chunk.data_ptr()))

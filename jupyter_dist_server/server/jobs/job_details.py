@@ -84,8 +84,8 @@ class JobLinesHandler(JobHandlerBase):
 
         def look(store: Store) -> dict[str, Any]:
             found = check_one(select(store, [job]))
-            has_begun = found.started is not None or found.is_ended
-            with closing(LineReader(log_paths(found)[error] if has_begun else "/dev/null")) as log:
+            path = log_paths(found)[error] if found.has_output else "/dev/null"
+            with closing(LineReader(path)) as log:
                 if find:
                     lines = log.find(find, offset or 0)
                 else:

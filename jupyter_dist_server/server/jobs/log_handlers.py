@@ -90,7 +90,7 @@ class JobLogHandler(JobHandlerBase):
 
 def _read(store: Store, id: int, log: LogReader) -> _Answer:
     job = store.get(id)  # before its output: when it has ended, all is there
-    piece = log.read() if job.started is not None or job.is_ended else None
+    piece = log.read() if job.has_output else None
     if piece is None:
         place = max(0, log.place)
         return _Answer(place, place, 0, False, "", job.state)

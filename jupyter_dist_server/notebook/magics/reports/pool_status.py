@@ -8,7 +8,7 @@ from pathlib import Path
 from ....common.gpu_words import gpus_of
 from ....common.protocol.pool_record import PoolRecord, RankRecord
 from ....common.protocol.ranks.rank_messages import RankStatus
-from ....common.units import format_bytes, write_limit
+from ....common.units import count_ranks, format_bytes, write_limit
 from ....jobs.store.slurm_formats import write_moment, write_place
 from ....pools.discovery import Found
 
@@ -94,7 +94,7 @@ def status_table(
         torch = (held,) if on_gpus else ()
         node = (rank.node,) if nodes else ()
         rows.append((str(number), *node, rank.device, gpu, str(pid or "-"), memory, *torch, state))
-    size = f"{record.world_size} ranks, {record.backend}"
+    size = f"{count_ranks(record.world_size)}, {record.backend}"
     where = _say_nodes(record) if nodes else record.host
     title = f"Pool {record.id}: {size}, on {where}"
     lines = [*filter(None, [title, describe_limits(record)]), *aligned(rows)]

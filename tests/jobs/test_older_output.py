@@ -1,0 +1,24 @@
+"""A file of the output's name that was there before is not taken for the job's output."""
+
+from __future__ import annotations
+
+import pytest
+
+from .queue_driver import Queue
+
+OLD = "epoch 1: loss 0.5\n"
+
+
+@pytest.mark.parametrize(("command", "code"), [(["echo", "new"], 0), (["no-such"], 1)])
+def test_run_shows_its_own_output_only(queue: Queue, command: list[str], code: int) -> None:
+    (queue.folder / "log.txt").write_text(OLD)
+    said = queue.run_program("run", "-o", "log.txt", *command, code=code)
+    assert OLD not in said and "was replaced" not in said
+    assert ("new\n" in said) == (code == 0)
+
+
+def test_a_job_that_never_started_has_no_output(queue: Queue) -> None:
+    (queue.folder / "log.txt").write_text(OLD)
+    job = queue.submit("--hold", "-o", "log.txt", "true")
+    queue.run("cancel", job)
+    assert queue.run_program("logs", "-f", job) == ""
