@@ -108,7 +108,7 @@ class UserGroup:
 
     def make(self, *arguments: Any, **options: Any) -> None:
         """Make the pool's group, as `init_process_group` does."""
-        # Keys in the store have both: a rank that failed to make it has counted, another one has not.
+        # Keys in the store have both, and a rank that failed to make the group has counted it.
         self._made.clear()
         set_group_count(0)
         self._init(*arguments, **options)
