@@ -107,7 +107,9 @@ class GroupRecovery:
     async def _make(self, patience: float) -> bool:
         request = RegroupRequest(uuid.uuid4().hex, self._link.generation, time.time() + patience)
         replies = await self._connection.request(
-            request, RegroupReply, channel="shell", timeout=patience
+            request, RegroupReply, channel="shell", timeout=patience + _ANSWER
         )
-        failures = [reply.failure for reply in replies.values()]
-        return len(replies) == self._size and not any(failures)
+        if any(reply.failure for reply in replies.values()):
+            self.break_up()  # others may wait in torch for those that gave up
+            return False
+        return len(replies) == self._size

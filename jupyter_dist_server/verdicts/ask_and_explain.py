@@ -1,4 +1,4 @@
-"""Asks the ranks, again if their reports contradict each other, and explains why they wait."""
+"""Asks the ranks, again if the verdict is doubtful, and explains why they wait."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ async def explain(
 ) -> tuple[Verdict | None, Evidence]:
     """Return why ranks wait, and the evidence for it.
 
-    A contradiction is told if a second look finds the same one: ranks that went on between the
-    first answer and the last seem to contradict each other, too.
+    A doubtful one is told if a second look finds the same: ranks that went on between the first
+    answer and the last seem to contradict each other, too, and a busy machine may be silent.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ async def explain(
     for _ in range(_LOOKS):
         evidence = await look()
         verdict = explain_hang(evidence, older_than, seen_since)
-        if verdict is None or verdict.kind != "contradiction" or verdict.sentence == before:
+        if verdict is None or not verdict.is_doubtful or verdict.sentence == before:
             return verdict, evidence
         before = verdict.sentence
         await asyncio.sleep(_PAUSE)

@@ -16,6 +16,10 @@ _SAVE = (
     "Before you stop the cell, write the evidence to a file for a bug report, in another notebook "
     "that is attached to the pool: %dist_why --save why.json"
 )
+_SILENT = (
+    "The machine may be overloaded, or C code holds the GIL. If it lasts, stop the cell; "
+    "%dist_restart replaces ranks that do not stop."
+)
 _MOST = 4
 """Parts of which a sentence tells one by one."""
 _MEMBERS = "Call new_group with the same ranks on all ranks. " + STOP
@@ -161,6 +165,10 @@ def _without_wait(evidence: Evidence) -> Verdict | None:
             sentence = f"{name(ranks)} {'does' if len(ranks) == 1 else 'do'} not respond: {what}."
             kind: Kind = "stopped" if condition == "stopped" else "holds_gil"
             return Verdict(kind, sentence, ranks, condition == "stopped", [restart(ranks)])
+    if ranks := [rank for rank, found in evidence.items() if found.condition == "silent"]:
+        do = "does" if len(ranks) == 1 else "do"
+        sentence = f"No verdict: {name(ranks, capital=False)} {do} not respond."
+        return Verdict("silent", sentence, ranks, False, [INTERRUPT, restart(ranks)], _SILENT)
     return None
 
 

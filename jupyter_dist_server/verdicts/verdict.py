@@ -18,6 +18,7 @@ Kind = Literal[
     "slow",
     "holds_gil",
     "stopped",
+    "silent",
     "contradiction",
 ]
 
@@ -58,6 +59,11 @@ class Verdict(msgspec.Struct, frozen=True):
     def concerns_all(self) -> bool:
         """Whether ranks wait for one that is missing: to be said unasked."""
         return self.kind not in ("slow", "holds_gil")
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the next look may find another one: then it is not said yet."""
+        return self.kind in ("silent", "contradiction")
 
     @property
     def text(self) -> str:

@@ -158,6 +158,27 @@ def test_a_restart_does_not_wait_for_the_cell_of_another_notebook(
     one.ok("%sync")
 
 
+def test_a_cell_that_waits_for_the_execution_lock_says_so(
+    two: tuple[Notebook, Notebook], tmp_path: Path
+) -> None:
+    one, other = two
+    other.ok("%dist_attach")
+    go = tmp_path / "go"
+    waiting = f"while not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    cell = other.send(f"%%rank 0\nimport os, time\n{waiting}\nkept")
+    wait_for(lambda: "busy" in one.ok("%dist_status").text, "the cell's begin")
+    limit = "from jupyter_dist_server.notebook.cells import wait_watch\nwait_watch.LIMIT ="
+    one.ok(f"{limit} 1")
+    result = one.ok(
+        "%%rank 1\nkept",
+        until=lambda shown: "another notebook may be using the pool" in shown.shown,
+        act=go.touch,
+    )
+    assert result.lines == ["[1]   7"]
+    assert other.follow(cell).lines == ["[0]   7"]
+    one.ok(f"{limit} 10")
+
+
 def test_the_pool_goes_on_with_a_guest_when_its_owner_is_gone(
     two: tuple[Notebook, Notebook], notebooks: list[Notebook]
 ) -> None:

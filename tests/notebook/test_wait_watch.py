@@ -53,6 +53,13 @@ def test_a_look_that_fails_does_not_end_a_wait() -> None:
     assert shown(MISSING, OSError("gone"), MISSING) == [MISSING.text, "", ""]
 
 
+def test_looks_that_fail_one_after_the_other_are_no_silence() -> None:
+    gone, said = OSError("gone"), "No verdict: OSError: gone."
+    over = f"The ranks no longer wait. Before: {said}"
+    assert shown(gone, gone, gone, MISSING) == ["", said, "", MISSING.text]
+    assert shown(gone, None, gone, gone, None) == ["", "", "", said, over]
+
+
 def test_a_wait_that_is_slow_is_not_over() -> None:
     over = f"The ranks no longer wait. Before: {SLOW.sentence}"
     assert shown(MISSING, SLOW, None) == [MISSING.text, SLOW.text, over]

@@ -81,6 +81,32 @@ async def test_a_rank_that_nobody_meets_gives_up_and_the_next_try_succeeds(tmp_p
         assert await reduce(client) == {"ok"}
 
 
+async def test_a_rank_that_comes_when_another_has_given_up_gives_up_too(tmp_path: Path) -> None:
+    """It would wait in torch for half an hour, and run no cell; nobody could see why."""
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        for rank, seconds in ((1, 0.5), (0, 60.0)):
+            order = RegroupRequest("missed", generation=1, until=time.time() + seconds)
+            replies = await client.request(
+                order, RegroupReply, [rank], channel="shell", timeout=PATIENCE
+            )
+            assert replies[rank].failure
+        client.group.suspect = True
+        assert await reduce(client) == {"ok"}
+
+
+async def test_a_rank_that_waits_in_torch_is_freed_once_others_give_up(tmp_path: Path) -> None:
+    """It went on as all were there, one of which failed then."""
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        seen = "store = dist.PrefixStore('jupyter_dist/alone', get_ipython().kernel.group._store)\n"
+        await text_of(client, f"{seen}store.set('here/1', '')", 1)
+        order = RegroupRequest("alone", generation=1, until=time.time() + PATIENCE)
+        (waits,) = client.begin(order.kind, order.content, [0], channel="shell").values()
+        client.group.suspect = True
+        assert await reduce(client) == {"error"}, "there is no group yet"
+        assert RegroupReply(**(await waits)["content"]).failure
+        assert await reduce(client) == {"ok"}
+
+
 async def test_ranks_that_hang_for_somebody_else_are_freed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

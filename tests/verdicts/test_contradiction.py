@@ -57,6 +57,14 @@ def test_a_collective_that_ended_before_all_had_begun_it() -> None:
     )
 
 
+def test_ranks_that_do_not_tell_anything() -> None:
+    silent, sleeps = RankEvidence(condition="silent"), tells()
+    verdict = explain_hang({0: silent, 1: sleeps, 2: silent})
+    assert verdict and verdict.concerns_all and verdict.is_doubtful and not verdict.stuck
+    assert verdict.sentence == "No verdict: ranks 0,2 do not respond."
+    assert verdict.remedies[-1].magic == "%dist_restart --ranks 0,2"
+
+
 def test_members_that_do_not_agree_on_their_group_are_a_mistake_in_the_program() -> None:
     evidence = {
         0: tells(reduced(1, group="5"), groups={"5": Group([0, 1], "dp0")}),

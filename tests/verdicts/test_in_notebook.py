@@ -111,6 +111,26 @@ def test_a_cell_behind_one_that_does_not_stop(two: Notebook, tmp_path: Path) -> 
     assert "[0-1] next" in result.text
 
 
+def test_a_rank_that_does_not_begin_the_cell(two: Notebook, tmp_path: Path) -> None:
+    """Between cells, its main thread may be anywhere."""
+    go, stuck = tmp_path / "go", tmp_path / "stuck"
+    two.ok(
+        "%%rank 0\nimport asyncio, pathlib, threading, time\n"
+        "kernel, loop = get_ipython().kernel, asyncio.get_running_loop()\n"
+        f"def block():\n    pathlib.Path('{stuck}').touch()\n"
+        f"    while not pathlib.Path('{go}').exists():\n        time.sleep(0.01)\n"
+        "def block_between_cells():\n    while kernel._state == 'busy':\n        time.sleep(0.01)\n"
+        "    loop.call_soon_threadsafe(block)\n"
+        "threading.Thread(target=block_between_cells).start()"
+    )
+    wait_for(stuck.exists, "what keeps the rank from its next cell")
+    said = "Waiting to begin: rank 0 runs no other cell, but has not begun this one."
+    result = two.ok(
+        "%%distributed\nprint('next')", until=lambda shown: said in shown.shown, act=go.touch
+    )
+    assert f"The ranks no longer wait. Before: {said}" in result.shown
+
+
 def test_a_hang_of_a_script_is_explained_by_its_own_lines(two: Notebook, tmp_path: Path) -> None:
     two.ok(f"%cd -q {tmp_path}")
     (tmp_path / "exchange.py").write_text(

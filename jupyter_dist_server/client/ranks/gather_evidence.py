@@ -89,7 +89,7 @@ async def gather_evidence(
     found |= {
         rank: RankEvidence(condition="dead", why=why) for rank, why in connection.dead.items()
     }
-    return found
+    return dict(sorted(found.items()))  # the next look finds the same words
 
 
 def _of_reply(reply: EvidenceReply) -> RankEvidence:

@@ -25,7 +25,7 @@ from ...verdicts.ask_and_explain import explain
 from ...verdicts.verdict import STOP, Verdict, name
 from ..loop_thread import LoopThread
 from ..output.publish import Display, Publication, Text
-from ..output.stop_result import replace_busy, say_busy
+from ..output.stop_result import replace_busy, replace_ranks, say_busy
 
 _LOG = logging.getLogger(__name__)
 
@@ -112,6 +112,10 @@ class WaitWatch:
         self._shown = ""
         self._sentence = ""
         """Of the verdict that is shown, unless it is over."""
+        self._doubted = ""
+        """What the last look has found, if that may be so for a moment only."""
+        self._failed = ""
+        """What the last look has failed with."""
         self._kept: Path | None = None
         """The file with evidence of which no verdict can be made."""
         self._looking: Future[Verdict | None] | None = None
@@ -130,8 +134,9 @@ class WaitWatch:
 
     async def _explain(self) -> Verdict | None:
         client = self._client
+        before, self._doubted = self._doubted, ""
         said = await client.status()
-        if verdict := self._has_not_begun(said):
+        if verdict := self._has_not_begun(said, before):
             return verdict
         if not self._standstill.is_seen(said, set(range(client.world_size)) - set(client.dead)):
             return None
@@ -141,25 +146,37 @@ class WaitWatch:
             return await self._keep(verdict, evidence)
         return verdict
 
-    def _has_not_begun(self, said: Mapping[int, RankStatus]) -> Verdict | None:
-        """Say that the cell waits for an earlier one, of this notebook or of another one."""
-        mine = self.execution
+    def _has_not_begun(self, said: Mapping[int, RankStatus], before: str) -> Verdict | None:
+        """Say that ranks have not begun the cell, and what they do instead.
+
+        Those that are idle may be about to begin it, unless the look `before` has found the same.
+        """
+        mine, ours = self.execution, self._client.link.lock.is_ours
         if not mine:
             return None
         others = {
             rank: status
             for rank in mine.outstanding
-            if (status := said.get(rank)) and status.state == "busy" and status.msg_id != mine.id
+            if (status := said.get(rank)) and status.msg_id != mine.id
         }
         if not others:
             return None
-        ranks = sorted(others)
-        who, hint = f"{name(ranks)} run{'s' * (len(ranks) == 1)} a cell of another notebook", ""
-        if self._client.link.lock.is_ours:
-            who = say_busy({rank: status.cell for rank, status in others.items()})
-            hint = replace_busy(ranks)
-        sentence = f"Waiting to begin: {who[0].lower()}{who[1:]}."
-        return Verdict("not_joined_yet", sentence, ranks, stuck=False, hint=hint)
+        busy = {rank: status.cell for rank, status in others.items() if status.state == "busy"}
+        ranks, hint = sorted(busy or others), ""
+        run, have = ("runs", "has") if len(ranks) == 1 else ("run", "have")
+        if busy and ours:
+            who, hint = say_busy(busy), replace_busy(ranks)
+        elif busy:
+            who = f"{name(ranks)} {run} a cell of another notebook"
+        elif ours:
+            who = f"{name(ranks)} {run} no other cell, but {have} not begun this one"
+            hint = f"Stop the cell and run it again, or {replace_ranks(ranks)}"
+        else:
+            who = "Another notebook may be using the pool"
+        self._doubted = f"Waiting to begin: {who[0].lower()}{who[1:]}."
+        if not busy and self._doubted != before:
+            return None
+        return Verdict("not_joined_yet", self._doubted, ranks, stuck=False, hint=hint)
 
     async def _keep(self, verdict: Verdict, evidence: Evidence) -> Verdict:
         """Keep the first evidence: while the cell runs, its notebook cannot ask for it."""
@@ -180,9 +197,14 @@ class WaitWatch:
             return []
         error, looked = self._looking.exception(), self._looking
         self._looking, self.due = None, time.monotonic() + min(_EVERY, LIMIT / 2)
-        if error:  # what is shown may still be so
+        before, self._failed = self._failed, ""
+        if error:
             _LOG.warning("It could not be found out why ranks wait.", exc_info=error)
-            return []
+            self._failed = f"No verdict: {type(error).__name__}: {error}."
+            if self._sentence or self._failed != before:  # what is shown may still be so
+                return []
+            self._sentence = self._failed
+            return self._show(self._failed)
         verdict = looked.result()
         still = bool(self._sentence) and verdict is not None and verdict.kind == "slow"
         if verdict is None or not (verdict.concerns_all or still):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from IPython import get_ipython
@@ -61,14 +61,17 @@ def say_busy(busy: Mapping[int, int | None]) -> str:
     return f"{name_ranks(sorted(busy))} still run{'s' * (len(busy) == 1)} {', '.join(cells)}"
 
 
-def replace_busy(ranks: Iterable[int]) -> str:
+def replace_busy(ranks: Collection[int]) -> str:
     """Say what can be done about ranks that run an earlier cell."""
-    one = len(chosen := sorted(ranks)) == 1
-    return (
-        f"Wait until {'it has' if one else 'they have'} finished, or replace "
-        f"{'it' if one else 'them'} with %dist_restart --ranks {format_ranks(chosen)}: "
-        f"{'its' if one else 'their'} variables are then lost."
-    )
+    wait = f"Wait until {'it has' if len(ranks) == 1 else 'they have'} finished"
+    return f"{wait}, or {replace_ranks(ranks)}"
+
+
+def replace_ranks(ranks: Collection[int]) -> str:
+    """Say how ranks are replaced, as the end of a sentence."""
+    it, its = ("it", "its") if len(ranks) == 1 else ("them", "their")
+    magic = f"%dist_restart --ranks {format_ranks(sorted(ranks))}"
+    return f"replace {it} with {magic}: {its} variables are then lost."
 
 
 def without_colours(error: Content) -> str:

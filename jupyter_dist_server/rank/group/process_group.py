@@ -135,9 +135,7 @@ class ProcessGroup:
             self._host, self.port, self._world_size, timeout=limit, wait_for_workers=False
         )
         store = dist.PrefixStore(f"jupyter_dist/{name}", self._store)
-        # `init_process_group` would wait half an hour for a rank that is not there.
-        store.set(f"here/{self._rank}", "")
-        store.wait([f"here/{rank}" for rank in range(self._world_size)], limit)
+        self._wait_for_all(store, limit)
         if self._backend != "none":
             self._users.make(
                 self._backend,
@@ -149,6 +147,18 @@ class ProcessGroup:
         self._store.set_timeout(datetime.timedelta(minutes=5))  # torch's own, for user's groups
         self._generation = generation
         self.name = name
+
+    def _wait_for_all(self, store: Any, limit: datetime.timedelta) -> None:
+        """Go on with all ranks or with none: torch would wait half an hour for one that gave up."""
+        store.set(f"here/{self._rank}", "")
+        try:
+            store.wait([f"here/{rank}" for rank in range(self._world_size)], limit)
+        except RuntimeError:
+            if store.compare_set("ends", "", "given up") != b"all here":
+                raise
+        else:
+            if store.compare_set("ends", "", "all here") != b"all here":
+                raise RuntimeError("Another rank has given up.")
 
     def meet(self) -> None:
         """Wait for all other ranks, whatever group the user has."""

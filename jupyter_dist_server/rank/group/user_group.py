@@ -108,7 +108,9 @@ class UserGroup:
 
     def make(self, *arguments: Any, **options: Any) -> None:
         """Make the pool's group, as `init_process_group` does."""
-        self._made.clear()  # a rank that is started later has made none
+        # Keys in the store have both, and a rank that failed to make the group has counted it.
+        self._made.clear()
+        set_group_count(0)
         self._init(*arguments, **options)
         self._first_name = group_count()
         self.standing = default_group()
