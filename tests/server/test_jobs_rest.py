@@ -238,6 +238,19 @@ def test_a_job_says_what_asks_for_one_like_it(client: Client, server: Server) ->
     assert client.get(f"jobs/{array}/details")["request"]["array"] == "3"
 
 
+def test_all_tasks_are_counted_also_those_that_are_not_listed(client: Client) -> None:
+    array = submit(client, "false", array="0-1000", hold=True).removesuffix("_0")
+    told = client.get(f"jobs/{array}")
+    assert (len(told["jobs"]), told["count"], told["states"]) == (1000, 1001, {"PENDING": 1001})
+    assert told["last_failure"] is None
+    client.post(f"jobs/{array}_1000/release", None, 202)
+    follow(client, f"{array}_1000")
+    told = client.get(f"jobs/{array}")
+    assert told["states"] == {"PENDING": 1000, "FAILED": 1}
+    assert told["last_failure"]["label"] == f"{array}_1000"
+    client.call("DELETE", f"jobs/{array}")
+
+
 def test_a_value_with_a_comma_stays_one_value(client: Client, server: Server) -> None:
     (server.root / "rows.csv").write_text('shape\n"3,4"\n"5,6"\n')
     asked = {"command": ["echo", "{shape}"], "param_file": "rows.csv", "hold": True}
