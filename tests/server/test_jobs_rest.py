@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sqlite3
 import sys
 from pathlib import Path
@@ -72,6 +73,7 @@ def test_a_form_is_told_what_can_be_asked_for(client: Client) -> None:
         ({}, "command"),
         ({"command": ["./no-such-script"]}, "command"),
         ({"notebook": "missing.ipynb"}, "notebook"),
+        ({"command": ["true"], "venv": "no/env"}, "venv"),
         ({"command": ["true"], "time": "soon"}, "time"),
         ({"command": ["true"], "mem": "much"}, "mem"),
         ({"command": ["true"], "begin": "soon"}, "begin"),
@@ -292,6 +294,9 @@ def test_a_job_runs_in_the_environment_of_a_kernel(client: Client, server: Serve
 def test_what_would_become_of_a_job(client: Client) -> None:
     now = client.post("jobs/plan", {"command": ["true"], "cpus": 0})
     assert (now["starts_now"], now["count"], now["commands"]) == (True, 1, ["true"])
+    words = ["python", "-c", "print('a b')", "{lr}"]
+    (told,) = client.post("jobs/plan", {"command": words, "param": ["lr=$1"]})["commands"]
+    assert shlex.split(told) == [*words[:3], "$1"] and "'$1'" in told
     cores = os.cpu_count() or 1
     running = submit(client, "sleep", "1000", cpus=cores, time="10")
     later = client.post("jobs/plan", {"command": ["true"], "param": []})
