@@ -17,6 +17,7 @@ from ..common.protocol.agents.agent_messages import (
     LogLines,
     NoteCell,
     NoteIdle,
+    NoteLate,
     Ping,
     Refused,
     ReleaseLock,
@@ -34,7 +35,7 @@ from .nodes.gpu_watchers import GpuWatchers
 from .ranks.monitor_ranks import Ranks
 from .time_limit import TimeLimit
 
-RankCommands = Interrupt | Kill | Log | NoteCell | Restart | StartRanks
+RankCommands = Interrupt | Kill | Log | NoteCell | NoteLate | Restart | StartRanks
 
 
 @dataclass
@@ -94,6 +95,9 @@ class CommandHandler:
         elif isinstance(command, NoteCell):
             self.ranks.note_cell(command.ranks, command.cell_id)
             self.control.broadcast()
+        elif isinstance(command, NoteLate):
+            if command.generation == self.ranks.starter.generation:
+                self.lock.note_late(command.ranks)
         elif isinstance(command, Log):
             if command.rank in self.ranks.starter.own:
                 self.control.tell(client, LogLines(self.ranks.logs.lines(command.rank)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from ..common.protocol.agents.agent_messages import LockGranted, LockWanted
+from ..common.protocol.agents.agent_messages import LateRanks, LockGranted, LockWanted
 from .control_socket import Client
 
 
@@ -24,7 +24,9 @@ class LockQueue:
         Sends a client a message.
     """
 
-    def __init__(self, tell: Callable[[Client, LockGranted | LockWanted], None]) -> None:
+    def __init__(
+        self, tell: Callable[[Client, LockGranted | LockWanted | LateRanks], None]
+    ) -> None:
         self._tell = tell
         self._owner: Client | None = None
         self._waiting: deque[Client] = deque()
@@ -41,6 +43,11 @@ class LockQueue:
         """Take the lock back from a client, if it has it."""
         if client is self._owner:
             self._next()
+
+    def note_late(self, ranks: list[int]) -> None:
+        """Tell the client that has the lock, whose cell runs, which ranks did not stop."""
+        if self._owner:
+            self._tell(self._owner, LateRanks(ranks))
 
     def remove(self, client: Client) -> None:
         """Forget a client that is gone."""

@@ -17,6 +17,7 @@ from ..common.protocol.agents.agent_messages import (
     AgentNews,
     Command,
     Interrupt,
+    LateRanks,
     LockGranted,
     LockWanted,
     Log,
@@ -136,6 +137,8 @@ class AgentLink:
         Set when the agent has gone.
     lock : ExecutionLock
         The right to run cells.
+    on_late : callable
+        Called with the ranks that did not stop for somebody else, while we have the lock.
     on_gpus : callable
         Called with what samplers on other nodes say, after `WatchGpus`.
     """
@@ -145,6 +148,7 @@ class AgentLink:
         self.closed = asyncio.Event()
         self.first = asyncio.Event()
         self.lock = ExecutionLock(self.send)
+        self.on_late: Callable[[list[int]], None] = lambda _: None
         self.on_gpus: Callable[[NodeGpus], None] = lambda _: None
         self._heard = asyncio.Event()
         """Set by the next message."""
@@ -195,6 +199,8 @@ class AgentLink:
         self._heard = asyncio.Event()
         if isinstance(news, (LockGranted, LockWanted)):
             self.lock.hear(news)
+        elif isinstance(news, LateRanks):
+            self.on_late(news.ranks)
         elif isinstance(news, LogLines):
             if self._log and not self._log.done():
                 self._log.set_result(news.lines)

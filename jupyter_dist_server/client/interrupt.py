@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from ..common.protocol.agents.agent_messages import NoteLate
 from ..common.protocol.ranks.rank_messages import CancelReply, CancelRequest
 from .agent_link import AgentLink
 from .cell_execution import Execution
@@ -66,6 +67,16 @@ class Interrupter:
             await self.interrupt(execution)
             self._break(execution)
             await execution.ended(execution.begun, BREAK_PATIENCE)
+        self._leave(execution)
+
+    async def give_up(self, execution: Execution) -> None:
+        """Ask where ranks are that somebody else could not stop, and wait for them no longer."""
+        execution.stopping = execution.broke = True  # by whoever that was
+        await self.interrupt(execution)
+        await execution.ended(set(execution.outstanding), _ANSWER)
+        self._leave(execution)
+
+    def _leave(self, execution: Execution) -> None:
         for rank in execution.outstanding:
             execution.finish(rank, {"status": "late" if rank in execution.begun else "aborted"})
 
@@ -76,12 +87,15 @@ class Interrupter:
     async def stop_all(self) -> list[int]:
         """Stop whatever all ranks run, whoever waits for it; return those that did not stop.
 
+        Who waits for these is told.
+
         Raises
         ------
         OSError
             If the pool has ended.
         """
         execution = Execution(range(self._connection.world_size), lambda *_: None)
+        generation = self._link.generation
 
         def note(rank: int, state: str, *_: object) -> None:
             if state == "idle":
@@ -96,7 +110,10 @@ class Interrupter:
         finally:
             following.cancel()
             await watcher.close()
-        return [rank for rank, reply in execution.replies.items() if reply.status == "late"]
+        late = [rank for rank, reply in execution.replies.items() if reply.status == "late"]
+        if late:
+            self._link.send(NoteLate(late, generation))
+        return late
 
     async def _follow(self, execution: Execution) -> None:
         """See for ourselves which ranks are idle, or in another cell than the one to be stopped."""

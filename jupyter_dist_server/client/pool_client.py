@@ -56,6 +56,7 @@ class PoolClient(RankConnection):
         """Of the ranks that we are connected to."""
         self._generation = 0
         self.link = AgentLink(self._on_snapshot)
+        self.link.on_late = self._on_late
         self.group = GroupRecovery(self, self.link)
         self._interrupter = Interrupter(self, self.link, self.group)
         self._tasks = Tasks()
@@ -278,6 +279,12 @@ class PoolClient(RankConnection):
         else:
             execution.stopping = True
             self._tasks.add(self._interrupter.stop(execution))
+
+    def _on_late(self, ranks: list[int]) -> None:
+        """Stop what runs on ranks that did not stop for somebody else: they had their time."""
+        for execution in self.executions:
+            if not (execution.stopping or set(ranks).isdisjoint(execution.outstanding)):
+                self._tasks.add(self._interrupter.give_up(execution))
 
     async def stop_all(self) -> list[int]:
         """Stop whatever the ranks run, whoever waits for it; return those that did not stop."""

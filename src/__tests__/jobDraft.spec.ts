@@ -76,6 +76,15 @@ describe('readDraft', () => {
     });
   });
 
+  it('takes a virtual environment from the folder of the job', () => {
+    const venvOf = (venv: string, chdir = 'work') =>
+      read({ texts: { command: 'train', chdir, venv } }).request.venv;
+    expect(venvOf('.venv')).toBe('work/.venv');
+    expect(venvOf('./.venv')).toBe('work/.venv');
+    expect(venvOf('.venv', '')).toBe('.venv');
+    expect(venvOf('/opt/env')).toBe('/opt/env');
+  });
+
   it('says what is wrong before the server is asked', () => {
     const texts = { command: 'echo "', gpus: 'two' };
     const { errors } = read({ texts });
@@ -106,6 +115,8 @@ describe('readDraft', () => {
     [{ command: ['work/job.sh', '1'], chdir: 'work' }],
     [{ command: ['python', 'a b.py'], gpus: 2, hold: true, env: ['A=1'] }],
     [{ command: ['/abs/job.sh'], chdir: '/abs', gpu_ids: '0,3' }],
+    [{ command: ['train'], chdir: 'work', venv: 'work/.venv' }],
+    [{ command: ['train'], chdir: 'work', venv: '/opt/env' }],
     [
       {
         ...{ notebook: 'b.ipynb', parameter: ['seed=1', 'lr={lr}'] },
@@ -139,6 +150,11 @@ describe('the words of a submission', () => {
       { command: ['x', '{lr}'], param: ['lr=1,2'], chdir: '/abs' },
       '',
       'jdist submit --chdir /abs --param lr=1,2 x {lr}'
+    ],
+    [
+      { command: ['work/a.sh', '{1,2}', "it's"], venv: 'work/env' },
+      'work',
+      "jdist submit --chdir .. --venv env a.sh '{1,2}' 'it'\\''s'"
     ]
   ])('%j', (request, folder, command) => {
     expect(jobCommand(request, SCHEMA, folder)).toBe(command);

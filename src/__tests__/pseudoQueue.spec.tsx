@@ -27,6 +27,7 @@ import {
   FakeQueue,
   makeDetails,
   makeJob,
+  makeTasks,
   makePlan,
   SCHEMA
 } from './queueSamples';
@@ -173,7 +174,9 @@ describe('a submission has whole messages', () => {
   it('on the tasks of an array', () => {
     const tasks = ['COMPLETED', 'RUNNING', 'FAILED', 'TIMEOUT'] as const;
     const jobs = tasks.map(state => makeJob({ state, detail: 'No.' }));
-    expectWhole(jobs.map((_, i) => sayArray('40', jobs.slice(i), pseudo)));
+    expectWhole(
+      jobs.map((_, i) => sayArray('40', makeTasks(jobs.slice(i)), pseudo))
+    );
   });
 
   it('on when it starts, and afterwards', () => {

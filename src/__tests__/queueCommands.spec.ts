@@ -9,7 +9,7 @@ import { queuePlugin } from '../panel/queue/plugin';
 import { ENDED } from '../model/queueContract';
 import type { IJob, IJobEvent, JobState } from '../model/queueContract';
 import { CommandIDs } from '../model/tokens';
-import { FakeQueue, makeJob, makeRow } from './queueSamples';
+import { FakeQueue, makeJob, makeRow, makeTasks } from './queueSamples';
 import { dialog, dialogSays, makeModel, until } from './samples';
 
 describe('the commands of the queue', () => {
@@ -143,7 +143,7 @@ describe('the commands of the queue', () => {
     const task = (index: number, changes: Partial<IJob> = {}) =>
       makeJob({ id: index, label: `40_${index}`, ...changes });
     const end = (tasks: IJob[], ...others: IJob[]) => {
-      queue.requests.tasks.mockResolvedValueOnce({ jobs: tasks, count: 4 });
+      queue.requests.tasks.mockResolvedValueOnce(makeTasks(tasks));
       const ended = tasks.filter(({ state }) => ENDED.includes(state));
       queue.tell({ ended: [...ended, ...others] });
     };
@@ -157,13 +157,49 @@ describe('the commands of the queue', () => {
     const detail = 'It ended with exit code 1.';
     const fails = task(1, { state: 'FAILED', detail });
     end([task(0), fails, task(2)], makeJob({ id: 9, label: '9' }));
-    const failure = `Job 40_1 train.py failed: ${detail}`;
+    const failure = `Job 40_1 failed: ${detail}`;
     await until(() => told().some(words => words.includes(failure)));
     expect(told().sort()).toEqual([
       `error: Job 40 train.py: 2 of 3 tasks completed. ${failure}`,
       'info: Job 9 train.py has completed.'
     ]);
     expect(queue.requests.tasks.mock.calls).toEqual([['40'], ['40']]);
+    Notification.dismiss();
+  });
+
+  it('count all tasks of an array, also those that the server does not list', async () => {
+    queue.tell({ ended: [] });
+    const name = 'train_a_resnet_of_152_layers_on_imagenet.py';
+    const detail = 'It ended with exit code 1.';
+    const failed = makeJob({ label: '40_1400', name, state: 'FAILED', detail });
+    queue.requests.tasks.mockResolvedValueOnce(
+      makeTasks([makeJob({ label: '40_0', name })], {
+        count: 1500,
+        states: { COMPLETED: 1200, RUNNING: 8, FAILED: 2, PENDING: 290 },
+        last_failure: failed
+      })
+    );
+    queue.tell({ ended: [failed] });
+    await until(() => Notification.manager.notifications.length > 0);
+    const [{ message, options }] = Notification.manager.notifications;
+    expect(message).toBe(
+      'Job 40 train_a_resnet_of_152_layers_…: 1200 of 1500 tasks completed, ' +
+        '8 running. 2 tasks failed. Job 40_1400 failed: It ended with exit code 1.'
+    );
+    // JupyterLab drops the rest; what failed is said before.
+    expect(message.slice(0, 140)).toContain('Job 40_1400 failed: It ended');
+    options.actions?.[0].callback({} as MouseEvent);
+    expect(shown).toHaveBeenLastCalledWith(CommandIDs.openJob, '40_1400');
+    Notification.dismiss();
+  });
+
+  it('say how a job with a long name ended', () => {
+    queue.tell({ ended: [] });
+    const name = 'a'.repeat(150);
+    const detail = 'Rank 3 ended with exit code 1.';
+    queue.tell({ ended: [makeJob({ name, state: 'FAILED', detail })] });
+    const [{ message }] = Notification.manager.notifications;
+    expect(message).toBe(`Job 12 ${'a'.repeat(29)}… failed: ${detail}`);
     Notification.dismiss();
   });
 

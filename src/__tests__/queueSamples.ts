@@ -9,7 +9,14 @@ import type {
   IJobLines,
   ILinesQuery
 } from '../model/detailsContract';
-import type { IJob, IJobEvent, IJobs, IQueueRow } from '../model/queueContract';
+import { isFailure } from '../model/queueContract';
+import type {
+  IJob,
+  IJobEvent,
+  IJobs,
+  IQueueRow,
+  ITasks
+} from '../model/queueContract';
 import type {
   IJobPlan,
   IJobRequest,
@@ -57,6 +64,23 @@ export function makeJob(changes: Partial<IJob> = {}): IJob {
   };
 }
 
+/** All of these tasks of an array. */
+export function makeTasks(jobs: IJob[], changes: Partial<ITasks> = {}): ITasks {
+  const states: ITasks['states'] = {};
+  for (const { state } of jobs) {
+    states[state] = (states[state] ?? 0) + 1;
+  }
+  const failed = jobs.filter(isFailure);
+  failed.sort((a, b) => (a.ended ?? 0) - (b.ended ?? 0));
+  return {
+    jobs,
+    count: jobs.length,
+    states,
+    last_failure: failed.at(-1) ?? null,
+    ...changes
+  };
+}
+
 function field(
   title: string,
   widget: string,
@@ -84,6 +108,9 @@ export const SCHEMA: ISubmitSchema = {
     param: field('Parameters', 'parameters', { 'x-option': '--param' }),
     gpu_ids: field('Only these GPUs', 'gpu_ids', {
       ...{ 'x-advanced': true, 'x-option': '--gpu-ids' }
+    }),
+    venv: field('Virtual environment', 'text', {
+      ...{ 'x-advanced': true, 'x-option': '--venv' }
     }),
     env: field('Variables', 'lines', {
       ...{ 'x-advanced': true, 'x-option': '--env' }
@@ -188,9 +215,7 @@ export class FakeQueue implements IQueueModel {
   readonly requests = {
     submitSchema: jest.fn(() => Promise.resolve(SCHEMA)),
     planJobs: jest.fn((_: IJobRequest) => Promise.resolve(makePlan())),
-    tasks: jest.fn((_: string) =>
-      Promise.resolve<IJobs>({ jobs: [makeJob()], count: 1 })
-    ),
+    tasks: jest.fn((_: string) => Promise.resolve(makeTasks([makeJob()]))),
     jobDetails: jest.fn((_: string) => Promise.resolve(makeDetails())),
     jobLines: jest.fn((_: string, _query: ILinesQuery) =>
       Promise.resolve(makeLines())

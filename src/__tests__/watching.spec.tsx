@@ -1,6 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import { Widget } from '@lumino/widgets';
+import type { AccordionPanel } from '@lumino/widgets';
 
 import { UiState } from '../model/uiState';
 import { VariablesModel } from '../model/variables';
@@ -8,7 +9,7 @@ import { Telemetry } from '../model/telemetry';
 import { Clock } from '../ui/clock';
 import { DistPanel } from '../panel/panel';
 import { FakeStream } from './gpuSamples';
-import { makeModel, makeStart } from './samples';
+import { makeModel, makeStart, until } from './samples';
 
 beforeAll(() => {
   globalThis.ResizeObserver ??= class {
@@ -18,8 +19,7 @@ beforeAll(() => {
   };
 });
 
-it('the panel asks for readings only while it can be seen', () => {
-  const stream = new FakeStream();
+function makePanel(stream: FakeStream, restored: Promise<unknown>): DistPanel {
   const model = makeModel({ telemetry: new Telemetry(stream) });
   const services = {
     model,
@@ -31,7 +31,27 @@ it('the panel asks for readings only while it can be seen', () => {
     clock: new Clock(),
     trans: nullTranslator.load('')
   };
-  const panel = new DistPanel(services, nullTranslator);
+  return new DistPanel(services, nullTranslator, restored);
+}
+
+it('sections are as the user left them, whatever JupyterLab restores', async () => {
+  let restore = () => {};
+  const restored = new Promise<void>(resolve => (restore = resolve));
+  const { content } = makePanel(new FakeStream(), restored);
+  const open = () => content.widgets.map(({ isHidden }) => !isHidden);
+  await new Promise(resolve => setTimeout(resolve));
+  // As JupyterLab 4.2 does where another panel was in front.
+  content.widgets.forEach((_, index) =>
+    (content as AccordionPanel).collapse(index)
+  );
+  restore();
+  await until(() => open().includes(true));
+  expect(open()).toEqual([true, true, false, false, false]);
+});
+
+it('the panel asks for readings only while it can be seen', () => {
+  const stream = new FakeStream();
+  const panel = makePanel(stream, Promise.resolve());
   panel.hide();
   Widget.attach(panel, document.body);
   expect(stream.watched).toEqual([]);

@@ -16,7 +16,13 @@ import type {
 } from './contract';
 import type { IJobDetails, IJobLines, ILinesQuery } from './detailsContract';
 import type { IGpuHistory, IInventory } from './gpuContract';
-import type { IJobs, IQueue, JobAction, JobState } from './queueContract';
+import type {
+  IJobs,
+  IQueue,
+  ITasks,
+  JobAction,
+  JobState
+} from './queueContract';
 import type { IJobPlan, IJobRequest, ISubmitSchema } from './submitContract';
 import type { IVariables } from './variablesContract';
 
@@ -151,7 +157,7 @@ export class Client {
   }
 
   /** All tasks of an array of this user. */
-  tasks(array: string): Promise<IJobs> {
+  tasks(array: string): Promise<ITasks> {
     return this._request('GET', `jobs/${encodeURIComponent(array)}`);
   }
 

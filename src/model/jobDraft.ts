@@ -50,7 +50,10 @@ export function readDraft(
           if (!words) {
             errors[name] = trans.__('A quotation mark is not closed.');
           } else if (words.length) {
-            request.command = [inFolder(words[0], chdir), ...words.slice(1)];
+            const [program, ...rest] = words;
+            const isPath = SCRIPT.test(program) || program.includes('/');
+            const start = isPath ? inFolder(program, chdir) : program;
+            request.command = [start, ...rest];
           }
         }
         break;
@@ -76,7 +79,7 @@ export function readDraft(
         if (text && field.type === 'integer') {
           readNumber(name, field, text);
         } else if (text) {
-          request[name] = text;
+          request[name] = name === 'venv' ? inFolder(text, chdir) : text;
         }
     }
   }
@@ -109,12 +112,17 @@ export function draftOf(
       texts[name] = String(value);
     }
   }
+  const start = `${request.chdir ?? ''}/`;
+  const short = (path: string) =>
+    start.length > 1 && path.startsWith(start)
+      ? path.slice(start.length)
+      : path;
   if (request.command) {
     const [program, ...words] = request.command;
-    const start = `${request.chdir ?? ''}/`;
-    const isInside = start.length > 1 && program.startsWith(start);
-    const short = isInside ? program.slice(start.length) : program;
-    texts.command = joinWords([short, ...words]);
+    texts.command = joinWords([short(program), ...words]);
+  }
+  if (request.venv) {
+    texts.venv = short(request.venv);
   }
   const others: IJobRequest = {};
   for (const [name, value] of Object.entries(request)) {
@@ -138,12 +146,11 @@ export function draftOf(
   };
 }
 
-/** A script that is named without a folder lies in that of the job. */
-function inFolder(program: string, folder: string): string {
-  const isScript = SCRIPT.test(program) || program.includes('/');
-  return folder && isScript && !/^[/~]/.test(program)
-    ? `${folder}/${program.replace(/^(\.\/)+/, '')}`
-    : program;
+/** A path that is relative to the folder of the job. */
+function inFolder(path: string, folder: string): string {
+  return folder && !/^[/~]/.test(path)
+    ? `${folder}/${path.replace(/^(\.\/)+/, '')}`
+    : path;
 }
 
 /** A notebook has variables set; where there are several values, by those of a sweep. */

@@ -85,6 +85,13 @@ export interface IJobs {
   notices?: string[];
 }
 
+/** All tasks of an array; `jobs` has the first 1000. */
+export interface ITasks extends IJobs {
+  states: Partial<Record<JobState, number>>;
+  /** The one that failed last. */
+  last_failure: IJob | null;
+}
+
 export interface IJobEvent {
   seq: number;
   job: number;
@@ -119,15 +126,10 @@ export const ENDED: readonly JobState[] = [
   'NODE_FAIL'
 ];
 
-export function isFailure({ state }: IJob): boolean {
+export function isFailure({ state }: Pick<IJob, 'state'>): boolean {
   return (
     ENDED.includes(state) && state !== 'COMPLETED' && state !== 'CANCELLED'
   );
-}
-
-/** Those that have failed, the last one first. */
-export function failuresIn(jobs: readonly IJob[]): IJob[] {
-  return jobs.filter(isFailure).sort((a, b) => (b.ended ?? 0) - (a.ended ?? 0));
 }
 
 /** The array of a task, `40` of `40_3`; null for a job that is none. */

@@ -34,7 +34,8 @@ export function splitWords(text: string): string[] | null {
 export function joinWords(words: readonly string[]): string {
   return words
     .map(word =>
-      /^[\w@%+=:,./{}-]+$/.test(word)
+      // A shell leaves `{lr}` as it is, but makes several words of `{1,2}` and `{1..2}`.
+      /^[\w@%+=:,./{}-]+$/.test(word) && !/\{.*(,|\.\.).*\}/.test(word)
         ? word
         : `'${word.replaceAll("'", "'\\''")}'`
     )

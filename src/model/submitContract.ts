@@ -35,6 +35,7 @@ export interface IJobRequest {
   param?: string[];
   /** Where it runs. */
   chdir?: string;
+  venv?: string;
   gpus?: number;
   [field: string]: unknown;
 }

@@ -36,7 +36,8 @@ const QUEUE = 3;
 export class DistPanel extends SidePanel {
   constructor(
     private readonly _services: IPanelServices,
-    translator: ITranslator
+    translator: ITranslator,
+    restored: Promise<unknown>
   ) {
     super({ translator });
     const { model, current, uiState, trans } = _services;
@@ -91,7 +92,9 @@ export class DistPanel extends SidePanel {
       this.addWidget(section);
       content.titles[index].appendChild(section.summary);
     });
-    void rememberSections(content, sections, uiState);
+    // JupyterLab 4.2 restores a panel that was behind another one with all sections folded.
+    this._ready = Promise.all([uiState.ready, restored]);
+    void rememberSections(content, sections, uiState, this._ready);
     model.changed.connect(this._foldNoGpus, this);
     current.changed.connect(this._follow, this);
     model.changed.connect(this._follow, this);
@@ -133,7 +136,7 @@ export class DistPanel extends SidePanel {
     const { model, uiState } = this._services;
     if (model.gpus) {
       model.changed.disconnect(this._foldNoGpus, this);
-      void uiState.ready.then(() => {
+      void this._ready.then(() => {
         if (!model.gpus?.gpus.length && !uiState.get(SECTIONS)) {
           (this.content as AccordionPanel).collapse(GPUS);
         }
@@ -153,6 +156,8 @@ export class DistPanel extends SidePanel {
     this._notebookName.node.title = path;
   }
 
+  /** The sections can be as the user left them. */
+  private readonly _ready: Promise<unknown>;
   private readonly _notebookName: Widget;
   /** Held while the panel can be seen. */
   private _watching: DisposableSet | null = null;

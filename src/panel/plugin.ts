@@ -57,7 +57,8 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
         clock: new Clock(),
         trans
       },
-      translator
+      translator,
+      app.restored
     );
     app.shell.add(panel, 'left', { rank: 350, type: 'Distributed' });
     restorer?.add(panel, panel.id);

@@ -4,6 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IPool } from '../model/contract';
 import type { IPoolsModel } from '../model/tokens';
+import { cutName } from '../words/queueWords';
 
 /**
  * Tell of pools that have waited for GPUs, and are ready now: their users do something else meanwhile.
@@ -31,7 +32,7 @@ export function notifyWhenReady(
       'The GPUs are free: %1 rank of %2 is ready.',
       'The GPUs are free: %1 ranks of %2 are ready.',
       pool.world_size,
-      PathExt.basename(pool.name) || pool.id
+      cutName(PathExt.basename(pool.name) || pool.id)
     );
     const action = {
       label: trans.__('Open notebook'),

@@ -37,9 +37,10 @@ export interface ISection {
 export async function rememberSections(
   content: AccordionPanel,
   sections: readonly ISection[],
-  uiState: UiState
+  uiState: UiState,
+  ready: Promise<unknown>
 ): Promise<void> {
-  await uiState.ready;
+  await ready;
   const kept = uiState.get(SECTIONS) as unknown as IKept | undefined;
   // An earlier version had fewer sections.
   const closed = AT_FIRST.closed.map(

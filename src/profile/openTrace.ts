@@ -36,12 +36,12 @@ export async function openTrace(
     Notification.warning(
       answer === 'blocked'
         ? trans.__(
-            'The browser blocked the window of %1, so %2 was downloaded. Allow pop-ups for this page, or open the file in Perfetto.',
+            'The browser blocked %1. %2 was downloaded: allow pop-ups for this page, or open it in Perfetto.',
             PERFETTO,
             name
           )
         : trans.__(
-            '%1 did not respond, so %2 was downloaded. Open the file in Perfetto on a machine with internet access.',
+            '%1 did not respond. %2 was downloaded: open it in Perfetto where there is internet access.',
             PERFETTO,
             name
           ),

@@ -1,11 +1,11 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import { Notification } from '@jupyterlab/apputils';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { ICellRun } from '../model/cells';
+import { notify } from '../ui/notify';
 
 /** Milliseconds to read a sentence; without them it would not be shown at all. */
 const LONG = 5000;
@@ -25,17 +25,18 @@ export async function jumpTo(
     panel = await openNotebook(run, app, tracker);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    Notification.error(trans.__('%1 could not be opened: %2', name, why), {
-      autoClose: LONG
-    });
+    const words = trans.__('%1 could not be opened: %2', name, why);
+    notify(words, 'error', { autoClose: LONG }, trans);
     return;
   }
   if (!panel) {
-    Notification.warning(
+    notify(
       name
         ? trans.__('%1 could not be opened.', name)
         : trans.__('The ranks were started without a notebook.'),
-      { autoClose: LONG }
+      'warning',
+      { autoClose: LONG },
+      trans
     );
     return;
   }
@@ -56,11 +57,13 @@ export async function jumpTo(
     await panel.content.scrollToCell(cell, 'center');
     return;
   }
-  Notification.info(
+  notify(
     run.cell === null
       ? trans.__('That cell is not in %1.', name)
       : trans.__('Cell [%1] is not in %2 any more.', `${run.cell}`, name),
-    { autoClose: LONG }
+    'info',
+    { autoClose: LONG },
+    trans
   );
 }
 

@@ -1,12 +1,14 @@
 import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { ENDED, failuresIn, isOwnJob } from '../model/queueContract';
-import type { IJob, IQueueRow } from '../model/queueContract';
+import { ENDED, isFailure, isOwnJob } from '../model/queueContract';
+import type { IJob, IQueueRow, ITasks, JobState } from '../model/queueContract';
 import { formatDuration, joinFacts, joinSentences } from './format';
 
 /** Seconds. */
 const DAY = 86_400;
+/** Characters of a name in a notification. */
+const LONGEST = 30;
 
 /** `12 train.py`; of others `bob · train.ipynb`. */
 export function nameRow(
@@ -155,6 +157,11 @@ export function sayRunTime(
     : formatDuration(ended - started, trans);
 }
 
+/** Of a long name what leaves space in a notification for the other words. */
+export function cutName(name: string): string {
+  return name.length > LONGEST ? `${name.slice(0, LONGEST - 1)}…` : name;
+}
+
 /** One's own job has ended, in a sentence. */
 export function sayEnd(job: IJob, trans: TranslationBundle): string {
   const name = nameJob(job.label, job.name);
@@ -175,27 +182,30 @@ export function sayEnd(job: IJob, trans: TranslationBundle): string {
 /** `Job 40 train.py: 3 of 12 tasks completed, 2 running.`, and what has failed. */
 export function sayArray(
   array: string,
-  tasks: readonly IJob[],
+  { jobs, count, states, last_failure: last }: ITasks,
   trans: TranslationBundle
 ): string {
-  const name = nameJob(array, tasks[0]?.name ?? '');
-  const completed = tasks.filter(({ state }) => state === 'COMPLETED').length;
-  const running = tasks.filter(
-    ({ state }) => state !== 'PENDING' && !ENDED.includes(state)
-  ).length;
-  const failed = failuresIn(tasks);
+  const name = nameJob(array, cutName(jobs[0]?.name ?? ''));
+  const total = (isOne: (state: JobState) => boolean) =>
+    Object.entries(states).reduce(
+      (sum, [state, tasks]) => sum + (isOne(state as JobState) ? tasks : 0),
+      0
+    );
+  const completed = states.COMPLETED ?? 0;
+  const running = total(state => state !== 'PENDING' && !ENDED.includes(state));
+  const failed = total(state => isFailure({ state }));
   return joinSentences([
     running
       ? trans.__(
           'Job %1: %2 of %3 tasks completed, %4 running.',
-          ...[name, completed, tasks.length, running]
+          ...[name, completed, count, running]
         )
       : trans.__(
           'Job %1: %2 of %3 tasks completed.',
-          ...[name, completed, tasks.length]
+          ...[name, completed, count]
         ),
-    failed.length > 1 ? trans.__('%1 tasks failed.', failed.length) : '',
-    failed.length ? sayEnd(failed[0], trans) : ''
+    failed > 1 ? trans.__('%1 tasks failed.', failed) : '',
+    last ? sayEnd({ ...last, name: '' }, trans) : ''
   ]);
 }
 

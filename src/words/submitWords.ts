@@ -107,6 +107,8 @@ export function jobOptions(
     } else if (name === 'chdir') {
       const path = relativeTo(folder, String(value));
       words.push(...(path === '' ? [] : [option, path]));
+    } else if (name === 'venv') {
+      words.push(option, relativeTo(folder, String(value)));
     } else {
       words.push(option, String(value));
     }

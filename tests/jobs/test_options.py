@@ -71,6 +71,8 @@ def test_what_runs_before_the_command(queue: Queue, monkeypatch: pytest.MonkeyPa
         "setup venv",
         "job $MARK",
     ]
+    said = queue.run("submit", "--venv", "bin", "true", code=2)
+    assert f"{queue.folder}/bin is no virtual environment: there is no bin/activate in it" in said
     job = queue.submit("-c", "0", "--setup", "false", "echo", "job")
     assert (queue.ended(job)["state"], queue.output(job)) == ("FAILED", "")
 

@@ -69,26 +69,34 @@ def test_a_stopped_rank_is_named_and_replaced_by_a_notebook_that_attaches(
     assert other.ok("%%distributed\ndist.barrier()\n'met'").lines == ["[0-1] 'met'"]
 
 
+@pytest.mark.parametrize("who", ["notebook", "panel", "%dist_interrupt"])
+@pytest.mark.parametrize("where", ["distributed", "rank 1"])
 def test_a_rank_that_is_stopped_in_a_cell_is_named_at_stop(
-    pool: tuple[Server, Notebook, Notebook],
+    pool: tuple[Server, Notebook, Notebook], who: str, where: str
 ) -> None:
-    server, one, _ = pool
+    server, one, other = pool
     victim = ranks(server)[1]
 
     def stop() -> None:
         victim.suspend()
-        one.interrupt()
+        if who == "notebook":
+            one.interrupt()
+        elif who == "panel":
+            server.api("POST", f"jupyter-dist/pools/{server.pools()[0]['id']}/interrupt", {})
+        else:
+            assert "Rank 1 did not stop" in other.ok(f"%dist_attach\n{who}").shown
 
     def has_begun(result: Result) -> bool:
         return "begun" in result.text
 
     result = one.run(
-        "%%distributed\nimport time\nprint('begun', flush=True)\nfor _ in range(10**6):\n"
+        f"%%{where}\nimport time\nprint('begun', flush=True)\nfor _ in range(10**6):\n"
         "    time.sleep(0.01)",
         until=has_begun,
         act=stop,
     )
-    assert "rank 1 stopped (SIGSTOP)" in result.error
+    assert result.error.startswith("Interrupted.")
+    assert re.search(r"ank 1 (was )?stopped \(SIGSTOP\)", result.error)
     assert "Rank 1 did not stop: its process is stopped." in result.error
     assert "%dist_restart --ranks 1." in result.error
     victim.resume()  # late: it interrupts itself, and is whole again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sqlite3
 import sys
 from pathlib import Path
@@ -72,6 +73,7 @@ def test_a_form_is_told_what_can_be_asked_for(client: Client) -> None:
         ({}, "command"),
         ({"command": ["./no-such-script"]}, "command"),
         ({"notebook": "missing.ipynb"}, "notebook"),
+        ({"command": ["true"], "venv": "no/env"}, "venv"),
         ({"command": ["true"], "time": "soon"}, "time"),
         ({"command": ["true"], "mem": "much"}, "mem"),
         ({"command": ["true"], "begin": "soon"}, "begin"),
@@ -238,6 +240,19 @@ def test_a_job_says_what_asks_for_one_like_it(client: Client, server: Server) ->
     assert client.get(f"jobs/{array}/details")["request"]["array"] == "3"
 
 
+def test_all_tasks_are_counted_also_those_that_are_not_listed(client: Client) -> None:
+    array = submit(client, "false", array="0-1000", hold=True).removesuffix("_0")
+    told = client.get(f"jobs/{array}")
+    assert (len(told["jobs"]), told["count"], told["states"]) == (1000, 1001, {"PENDING": 1001})
+    assert told["last_failure"] is None
+    client.post(f"jobs/{array}_1000/release", None, 202)
+    follow(client, f"{array}_1000")
+    told = client.get(f"jobs/{array}")
+    assert told["states"] == {"PENDING": 1000, "FAILED": 1}
+    assert told["last_failure"]["label"] == f"{array}_1000"
+    client.call("DELETE", f"jobs/{array}")
+
+
 def test_a_value_with_a_comma_stays_one_value(client: Client, server: Server) -> None:
     (server.root / "rows.csv").write_text('shape\n"3,4"\n"5,6"\n')
     asked = {"command": ["echo", "{shape}"], "param_file": "rows.csv", "hold": True}
@@ -279,6 +294,9 @@ def test_a_job_runs_in_the_environment_of_a_kernel(client: Client, server: Serve
 def test_what_would_become_of_a_job(client: Client) -> None:
     now = client.post("jobs/plan", {"command": ["true"], "cpus": 0})
     assert (now["starts_now"], now["count"], now["commands"]) == (True, 1, ["true"])
+    words = ["python", "-c", "print('a b')", "{lr}"]
+    (told,) = client.post("jobs/plan", {"command": words, "param": ["lr=$1"]})["commands"]
+    assert shlex.split(told) == [*words[:3], "$1"] and "'$1'" in told
     cores = os.cpu_count() or 1
     running = submit(client, "sleep", "1000", cpus=cores, time="10")
     later = client.post("jobs/plan", {"command": ["true"], "param": []})

@@ -65,10 +65,14 @@ test('a rank that is stopped is told of until it is restarted, also after the ce
     await show(panel.root, 'stopped');
     const cell = page.locator('.jp-NotebookPanel:visible .jp-Cell').nth(2);
     await expectAccessible(page, ['.jp-dist-FailureActions']);
+    await expect(cell).toContainText(
+      'Rank 1 did not stop: its process is stopped.'
+    );
+    await expect(cell.locator('.jp-InputPrompt')).not.toContainText('*');
     await show(cell, 'stopped-cell');
   });
 
-  await test.step('it is restarted below the cell, which ends', async () => {
+  await test.step('it is restarted below the cell', async () => {
     await page
       .locator('.jp-NotebookPanel:visible .jp-Cell')
       .nth(2)

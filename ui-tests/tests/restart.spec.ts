@@ -92,7 +92,11 @@ test('below a prefix, the server is killed and comes back: the panel says so, an
   // JupyterLab says it too, and more than once.
   const told = page.getByRole('dialog', { name: /^Server Connection Error/ });
   await page.addLocatorHandler(told.first(), () =>
-    told.first().getByRole('button', { name: 'Close' }).click()
+    // The second name is JupyterLab 4.2's.
+    told
+      .first()
+      .getByRole('button', { name: /^(Close|Dismiss)$/ })
+      .click()
   );
   const stale = panel.root.getByText(/^Disconnected since .*\. Reconnecting…$/);
 

@@ -10,6 +10,8 @@ ACTIVE = (CONFIGURING, RUNNING, COMPLETING)
 """A runner has it."""
 ENDED = (COMPLETED, FAILED, CANCELLED, TIMEOUT, OUT_OF_MEMORY, NODE_FAIL)
 """Only a requeue changes it."""
+FAILURES = (FAILED, TIMEOUT, OUT_OF_MEMORY, NODE_FAIL)
+"""It ended, and neither went well nor was cancelled."""
 NOT_STARTED = "Cancelled before it started."
 """The detail of a cancelled job whose code has not run."""
 LETTERS = {

@@ -62,7 +62,7 @@ _SAYS = {
     "torchrun": "One rank per GPU.",
     "kernel": "Python, and what is installed for it, are those of this kernel.",
     "conda": "It is activated first.",
-    "venv": "Its folder. It is activated first.",
+    "venv": "A path in Folder, or an absolute one. It is activated first.",
     "setup": "Lines of bash that run first.",
     "env": "NAME=VALUE, one in each line.",
     "begin": "Such as now+2hours, 18:30 or 2026-03-01T06:00.",

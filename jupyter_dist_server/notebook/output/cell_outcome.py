@@ -139,7 +139,9 @@ class Outcome:
                 traceback += [f"[{rank}] last lines of stderr:", *words]
         sentences = " ".join(self._sentences(by_status, replies))
         # A rank that takes no notice, as `!command` does, finishes: who presses Stop means all.
-        interrupted = self._interrupted or (bool(self.stopped) and self._limit is None)
+        interrupted = self._interrupted or (
+            self._limit is None and (bool(self.stopped) or self._execution.stopping)
+        )
         if not interrupted and self._limit is None:
             raise CellFailed(sentences, traceback)
         why = "Interrupted" if self._limit is None else f"Timed out after {self._limit:g} s"

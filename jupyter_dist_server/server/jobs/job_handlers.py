@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from ...jobs.recovery import any_is_lost
 from ...jobs.schedule.overview import overview
 from ...jobs.select_jobs import select
 from ...jobs.store.job import Job
-from ...jobs.store.states import LETTERS
+from ...jobs.store.states import FAILURES, LETTERS
 from ...jobs.store.store import Store
 from ...jobs.submit.dry_run import dry_run
 from ...jobs.submit.options.job_request import JobRequest
@@ -145,8 +146,15 @@ class JobHandler(OneJobHandler):
             _refresh(store)
             jobs = select(store, [job])
             attempts = store.attempts([one.id for one in jobs[:MOST]])
-            told = msgspec.to_builtins(attempts, str_keys=True)
-            return jobs_json(jobs, attempts=told, notices=stopped_notices(store))
+            failed = [one for one in jobs if one.state in FAILURES]
+            last = max(failed, key=lambda one: one.ended or 0.0, default=None)
+            return jobs_json(
+                jobs,
+                attempts=msgspec.to_builtins(attempts, str_keys=True),
+                states=Counter(one.state for one in jobs),
+                last_failure=last and last.to_json(),
+                notices=stopped_notices(store),
+            )
 
         self.answer(await in_store(look))
 

@@ -1,7 +1,7 @@
 import { Notification } from '@jupyterlab/apputils';
 
 import type { JobRequests } from '../../model/queue';
-import type { IJob } from '../../model/queueContract';
+import type { ITasks } from '../../model/queueContract';
 
 /** What is shown of an array's tasks. */
 export interface IArrayNews {
@@ -18,7 +18,7 @@ export class ArrayNotice {
   constructor(
     private readonly _array: string,
     private readonly _requests: JobRequests,
-    private readonly _say: (tasks: readonly IJob[]) => IArrayNews
+    private readonly _say: (tasks: ITasks) => IArrayNews
   ) {}
 
   /** Tell how far it is; what comes while the server is asked is told of after it. */
@@ -31,8 +31,7 @@ export class ArrayNotice {
     try {
       while (this._isOld) {
         this._isOld = false;
-        const { jobs } = await this._requests.tasks(this._array);
-        this._show(this._say(jobs));
+        this._show(this._say(await this._requests.tasks(this._array)));
       }
     } catch {
       // The panel says that the server does not respond; the next news ask it again.

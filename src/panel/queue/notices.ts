@@ -3,10 +3,10 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 
 import type { IQueueModel } from '../../model/queue';
-import { arrayOf, failuresIn, isFailure } from '../../model/queueContract';
-import type { IJob, IJobEvent } from '../../model/queueContract';
+import { arrayOf, isFailure } from '../../model/queueContract';
+import type { IJob, IJobEvent, ITasks } from '../../model/queueContract';
 import { CommandIDs } from '../../model/tokens';
-import { nameJob, sayArray, sayEnd } from '../../words/queueWords';
+import { cutName, nameJob, sayArray, sayEnd } from '../../words/queueWords';
 import { ArrayNotice } from './arrayNotice';
 import type { IArrayNews } from './arrayNotice';
 
@@ -61,7 +61,7 @@ export class JobNotices {
       this._tell(trans.__('%1 jobs have started.', single.length), null);
     } else {
       for (const { label, name } of single) {
-        const job = nameJob(label, name);
+        const job = nameJob(label, cutName(name));
         this._tell(trans.__('Job %1 has started.', job), label);
       }
     }
@@ -96,7 +96,8 @@ export class JobNotices {
       this._tell(words, null, failed > 0);
     } else {
       for (const job of single) {
-        const words = sayEnd(job, this._trans);
+        const name = cutName(job.name);
+        const words = sayEnd({ ...job, name }, this._trans);
         this._tell(words, job.label, isFailure(job), hasNotebook(job));
       }
     }
@@ -125,8 +126,8 @@ export class JobNotices {
     return jobs.filter(job => arrayOf(job) === null);
   }
 
-  private _newsOfArray(array: string, tasks: readonly IJob[]): IArrayNews {
-    const [failed] = failuresIn(tasks);
+  private _newsOfArray(array: string, tasks: ITasks): IArrayNews {
+    const { last_failure: failed } = tasks;
     return {
       message: sayArray(array, tasks, this._trans),
       ...this._options(failed?.label ?? null, Boolean(failed))

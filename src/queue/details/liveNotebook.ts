@@ -24,6 +24,11 @@ export class LiveNotebook extends StaticNotebook {
         getMimeTypeByLanguage: () => 'text/x-ipython',
         getMimeTypeByFilePath: () => 'text/x-ipython'
       },
+      // Windowed, JupyterLab 4.2 hides a cell that takes the place of another.
+      notebookConfig: {
+        ...StaticNotebook.defaultNotebookConfig,
+        windowingMode: 'defer'
+      },
       translator: _live.translator
     });
     this.addClass('jp-dist-LiveNotebook');

@@ -2,7 +2,7 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { Clipboard, ICommandPalette, Notification } from '@jupyterlab/apputils';
+import { Clipboard, ICommandPalette } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import { ITranslator } from '@jupyterlab/translation';
@@ -15,6 +15,7 @@ import {
   IPoolsModel,
   TRANSLATION_DOMAIN
 } from '../../model/tokens';
+import { notify } from '../../ui/notify';
 import { addToPalette } from '../../ui/palette';
 import { joinSentences } from '../../words/format';
 import { jobCommand, saySubmitted } from '../../words/submitWords';
@@ -54,12 +55,11 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
               label: trans.__('Show Queue'),
               callback: () => void commands.execute(CommandIDs.showQueue)
             };
-      Notification.success(
+      notify(
         joinSentences([saySubmitted(jobs, trans), ...notices]),
-        {
-          autoClose: 10_000,
-          actions: [action]
-        }
+        'success',
+        { autoClose: 10_000, actions: [action] },
+        trans
       );
     };
 

@@ -83,6 +83,14 @@ class NoteCell(Command, frozen=True, tag="note_cell"):
     cell_id: str
 
 
+class NoteLate(Command, frozen=True, tag="note_late"):
+    """Tell whose cell runs that ranks did not stop for somebody else, who stopped them all."""
+
+    ranks: list[int]
+    generation: int
+    """Of these ranks: those that have been replaced meanwhile are not meant."""
+
+
 class StartRanks(Command, frozen=True, tag="start_ranks"):
     """Start ranks in place of their predecessors: from the first node's agent to another's."""
 
@@ -147,6 +155,7 @@ Commands = (
     | Extend
     | NoteIdle
     | NoteCell
+    | NoteLate
     | StartRanks
     | Rename
     | DescribeLease
@@ -232,6 +241,12 @@ class LockWanted(News, frozen=True, tag="lock_wanted"):
     """Another client waits for the execution lock: release it after the cell."""
 
 
+class LateRanks(News, frozen=True, tag="late_ranks"):
+    """Ranks did not stop for somebody else: the cell of who has the lock need not wait for them."""
+
+    ranks: list[int]
+
+
 class LogLines(News, frozen=True, tag="log"):
     """The last lines that a rank wrote."""
 
@@ -264,7 +279,7 @@ class Pong(News, frozen=True):
     """When it was answered, by our clock."""
 
 
-AgentNews = Snapshot | LockGranted | LockWanted | LogLines | Refused | NodeGpus | Pong
+AgentNews = Snapshot | LockGranted | LockWanted | LateRanks | LogLines | Refused | NodeGpus | Pong
 
 # -- as lines ---------------------------------------------------------------------------------
 

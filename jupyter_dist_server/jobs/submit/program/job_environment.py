@@ -13,7 +13,13 @@ _NOT_EXPORTED = ("JPY_", "JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "JUPYTER_DIST_
 
 
 def setup_lines(request: JobRequest, folder: str) -> list[str]:
-    """Return the lines of bash that come before the command."""
+    """Return the lines of bash that come before the command.
+
+    Raises
+    ------
+    DistError
+        If the virtual environment is none.
+    """
     lines = []
     if request.module:
         lines.append("module load " + " ".join(map(shlex.quote, request.module)))
@@ -21,6 +27,9 @@ def setup_lines(request: JobRequest, folder: str) -> list[str]:
         lines += ['eval "$(conda shell.bash hook)"', f"conda activate {shlex.quote(request.conda)}"]
     if request.venv:
         venv = os.path.abspath(os.path.join(folder, request.venv))
+        if not os.path.isfile(os.path.join(venv, "bin", "activate")):
+            message = f"{venv} is no virtual environment: there is no bin/activate in it."
+            raise DistError("bad_option", message, "Make one: python -m venv FOLDER", "venv")
         lines.append(f". {shlex.quote(venv)}/bin/activate")
     return lines + (request.setup or [])
 
