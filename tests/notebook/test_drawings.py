@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from jupyter_dist_server.notebook.output.merged.drawings import BEGIN, END, screen, split_lines
 
 from ..notebook_driver import Notebook
@@ -34,10 +36,11 @@ def test_lines_that_are_drawn_again_are_shown_once() -> None:
     assert shown.lines == [*before, "[0]   log 0", "[1]   log 1", *ends]
 
 
-def test_a_drawing_that_its_program_does_not_end_is_kept() -> None:
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_drawing_that_its_program_does_not_end_is_kept(end: str) -> None:
     m, shown = merger(1), Screen()
     say(m, 0, f"{BEGIN}a 1\nb 1", 0.0)
-    say(m, 0, f"{ERASE}{UP}a 2\nb 2", 0.1)
+    say(m, 0, f"{ERASE}{UP}a 2\nb 2{end}", 0.1)
     shown.show(m.take(1.0, last=True))
     assert shown.lines == ["[0] a 2", "[0] b 2"]
 

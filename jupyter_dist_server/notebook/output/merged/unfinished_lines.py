@@ -49,7 +49,9 @@ class UnfinishedLines:
 
     def ending(self, place: Place) -> str:
         """Return what ends a line."""
-        return f"{END}\n" if self._is_drawing(place) else "\n"
+        if not self._is_drawing(place):
+            return "\n"
+        return END if self._parts[place][-1].endswith("\n") else f"{END}\n"
 
     def _is_drawing(self, place: Place) -> bool:
         return BEGIN in self._parts.get(place, ("",))[-1]
