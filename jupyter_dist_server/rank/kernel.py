@@ -141,6 +141,8 @@ class RankKernel(
             self.session.send(socket, "execute_reply", {"status": "aborted"}, request, idents)
             return
         self.set_parent(idents, request, channel="shell")
+        for stream in self.iopub_thread.captured:  # the user may have others in their place
+            stream.set_parent(request)
         self._publish_cell_status("busy", asked)
         outbox, sent = self.iopub_thread.outbox, self.iopub_thread.sent
         file = f"{asked.file}-rank-{os.environ['RANK']}.txt"

@@ -20,6 +20,7 @@ from typing import Any
 
 from IPython import get_ipython
 
+from .script_surroundings import restored
 from .users_code import run_code, without_frames_of_ours
 
 _MAIN = ("__main__", "__mp_main__")
@@ -35,7 +36,9 @@ class ScriptExit(Exception):
         return [str(self)]
 
 
-def run_script(target: str, argv: list[str], *, is_module: bool, keep: bool) -> None:
+def run_script(
+    target: str, argv: list[str], *, is_module: bool, keep: bool, where: str | None = None
+) -> None:
     """Run a script, or a module as ``python -m`` does.
 
     Parameters
@@ -47,8 +50,10 @@ def run_script(target: str, argv: list[str], *, is_module: bool, keep: bool) -> 
     is_module : bool
         Whether `target` is a module.
     keep : bool
-        Whether it runs among the rank's variables and leaves its own there. Otherwise arguments,
-        path, environment variables and folder are as before afterwards, too.
+        Whether it runs among the rank's variables and leaves its own there. Otherwise what it
+        changes in its process is as before afterwards, see `script_surroundings`.
+    where : str, optional
+        The folder to run it in, if there is one of this name on the rank's node.
 
     Raises
     ------
@@ -59,8 +64,13 @@ def run_script(target: str, argv: list[str], *, is_module: bool, keep: bool) -> 
     # Libraries such as Accelerate remember that they have initialised it.
     shell.kernel.group.bring_back()
     module = shell.user_module if keep else types.ModuleType("__main__")
-    folder = os.getcwd() if is_module else os.path.dirname(os.path.realpath(target))
-    with without_frames_of_ours(shell), _surroundings(shell, keep), _helpers_up_to_date(folder):
+    with contextlib.ExitStack() as undo:
+        undo.enter_context(without_frames_of_ours(shell))
+        undo.enter_context(_surroundings(shell, keep))
+        if where and os.path.isdir(where):
+            os.chdir(where)
+        folder = os.getcwd() if is_module else os.path.dirname(os.path.realpath(target))
+        undo.enter_context(_helpers_up_to_date(folder))
         for name in _MAIN:
             sys.modules[name] = module
         sys.argv = argv
@@ -108,13 +118,13 @@ def _raise_for_code(code: Any) -> None:
 
 @contextlib.contextmanager
 def _surroundings(shell: Any, keep: bool) -> Iterator[None]:
-    """Let a script change what belongs to its process, and undo that."""
-    main, argv, path, folder = sys.modules["__main__"], sys.argv, sys.path[:], os.getcwd()
-    variables = dict(os.environ)
+    """Let a script be the main program, and undo that."""
+    main = sys.modules["__main__"]
     quitters = {name: vars(builtins).pop(name, None) for name in ("exit", "quit")}
     vars(builtins).update(exit=sys.exit, quit=sys.exit)  # a cell has none, as it has IPython's
     try:
-        yield
+        with contextlib.nullcontext() if keep else restored():
+            yield
     finally:
         for name, quitter in quitters.items():
             del vars(builtins)[name]
@@ -123,13 +133,6 @@ def _surroundings(shell: Any, keep: bool) -> Iterator[None]:
         if not keep:
             for name in _MAIN:
                 sys.modules[name] = main
-            sys.argv, sys.path[:] = argv, path
-            os.chdir(folder)
-            for name in {*variables, *os.environ}:
-                if name not in variables:
-                    del os.environ[name]
-                elif os.environ.get(name) != variables[name]:
-                    os.environ[name] = variables[name]
             shell.kernel.group.bring_back()
             gc.collect()  # functions and globals hold each other, and with them GPU memory
 

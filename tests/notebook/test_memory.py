@@ -74,6 +74,16 @@ def test_an_estimate_of_a_wrapped_model_begins_no_collective(two: Notebook) -> N
     two.ok("%%distributed\nx = torch.ones(3)\ndist.all_reduce(x)\nassert x.sum() == 6")
 
 
+def test_an_estimate_of_a_sharded_model_says_that_it_comes_too_late(two: Notebook) -> None:
+    two.ok(
+        "%%distributed\nfrom torch.distributed.fsdp import fully_shard\n"
+        "sharded = fully_shard(torch.nn.Linear(4, 4))\n"
+        "of_sharded = torch.optim.AdamW(sharded.parameters())"
+    )
+    error = two.fails("%dist_memory --estimate sharded of_sharded torch.ones(2,4)")
+    assert "a step: ValueError: FSDP has sharded the model; estimate it before that.\n" in error
+
+
 def test_mistakes(two: Notebook) -> None:
     error = two.fails("%dist_memory --estimate model optimizer nothing")
     assert "Rank 0 cannot estimate the memory of a step: it has no `nothing`." in error

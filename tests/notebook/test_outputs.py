@@ -45,6 +45,25 @@ def test_stderr_stays_stderr(ranks: Notebook) -> None:
     assert result.stream("stderr") == "[0-1] err\n"
 
 
+def test_what_a_stream_of_the_users_passes_on_is_shown_by_the_cell_that_printed_it(
+    ranks: Notebook,
+) -> None:
+    code = """%%distributed
+import sys
+class Tee:
+    def __init__(self, stream):
+        self.stream = stream
+    def write(self, text):
+        self.stream.write(text.upper())
+    def flush(self):
+        self.stream.flush()
+own, sys.stdout = sys.stdout, Tee(sys.stdout)
+"""
+    ranks.ok(code)
+    assert ranks.ok("%%distributed\nprint('one')").lines == ["[0-1] ONE"]
+    assert ranks.ok("%%distributed\nprint('two')\nsys.stdout = own").lines == ["[0-1] TWO"]
+
+
 def test_blank_lines_and_indent_are_kept(ranks: Notebook) -> None:
     result = ranks.ok("%%distributed\nfor w in ['  p', '', '  q']:\n    print(w)")
     assert result.lines == ["[0-1]   p", "[0-1]", "[0-1]   q"]

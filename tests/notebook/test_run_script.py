@@ -69,6 +69,37 @@ if __name__ == "__main__":
         with multiprocessing.get_context(method).Pool(1) as pool:
             print(method, pool.map(double, [Kept(4)])[0].value)
 """
+LEAVES_TRACES = """import logging
+import multiprocessing
+import signal
+import sys
+import warnings
+
+
+class Tee:
+    def __init__(self, stream, file):
+        self.stream, self.file = stream, file
+
+    def write(self, text):
+        self.stream.write(text)
+        self.file.write(text)
+
+    def flush(self):
+        self.file.flush()
+
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method("spawn")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    warnings.simplefilter("error")
+    logging.basicConfig(level=logging.INFO, format=sys.argv[1] + " %(message)s", stream=sys.stdout)
+    log = logging.getLogger("train")
+    log.addHandler(logging.StreamHandler(sys.stdout))
+    with open(f"out-{sys.argv[1]}", "w") as file:
+        sys.stdout = Tee(sys.stdout, file)
+        print("teed")
+        log.info("hello")
+"""
 
 
 @pytest.fixture
@@ -102,6 +133,40 @@ def test_a_script_runs_as_under_torchrun_twice_in_a_row(ranks: Notebook, folder:
         "[0-1] (False, True)"
     ]
     assert ranks.ok("%%distributed\nos.getcwd() == '/'").lines == ["[0-1] False"]
+
+
+def test_a_script_leaves_nothing_behind(ranks: Notebook, folder: Path) -> None:
+    """Its log file is closed when it ends: to print by way of it would fail for ever."""
+    write(folder / "leaves.py", LEAVES_TRACES)
+    look = """%%distributed
+import logging, multiprocessing, signal, sys, warnings
+print(type(sys.stdout).__name__, signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+warnings.warn("still a warning")
+logging.getLogger().handlers, logging.getLogger("train").handlers, logging.getLogger().level
+"""
+    before = ranks.ok(look).lines
+    for word in ("first", "second"):
+        assert ranks.ok(f"%dist_run leaves.py {word}").lines == [
+            "[0-1] teed",
+            "[0-1] hello",
+            f"[0-1] {word} hello",
+        ]
+    after = ranks.ok(look)
+    assert after.lines == before and "still a warning" in after.stream("stderr")
+    assert ranks.ok("%%distributed\nmultiprocessing.get_start_method(allow_none=True)").lines == []
+
+
+def test_a_script_runs_in_the_notebooks_folder(ranks: Notebook, folder: Path) -> None:
+    """As torchrun would: also if the notebook has changed its folder since the ranks began."""
+    where = "import os\nprint(os.path.basename(os.getcwd()))\n"
+    write(folder / "inner/where.py", where)
+    write(folder / "inner/package/__init__.py", "")
+    write(folder / "inner/package/where.py", where)
+    own = ranks.ok("%%distributed\nimport os\nos.getcwd()").lines
+    ranks.ok(f"%cd -q {folder / 'inner'}")
+    for script in ("where.py", "-m package.where"):
+        assert ranks.ok(f"%dist_run {script}").lines == ["[0-1] inner"]
+    assert ranks.ok("%%distributed\nos.getcwd()").lines == own
 
 
 def test_each_script_has_the_modules_of_its_own_folder(ranks: Notebook, folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import threading
 
 import pytest
@@ -165,6 +166,29 @@ def test_no_frame_of_ours_is_in_a_traceback(three: Notebook, how: str, work: str
     if work is PRINTED and how == "await":
         return  # such a cell has a handler of ours, and its own code shows that
     assert not OURS.search(result.shown), result.shown
+
+
+DEEP = """%%distributed
+import functools, sys, time
+leaf = torch.nn.Identity()
+leaf.forward = functools.partial(time.sleep)
+for _ in range(20):
+    leaf = torch.nn.Sequential(leaf)
+print('in')
+leaf(600)
+"""
+
+
+def test_a_traceback_deep_in_a_library_is_short(three: Notebook) -> None:
+    """To render hundreds of frames takes longer than Stop waits before it breaks the group."""
+    result = stop_at(three, DEEP, dict.fromkeys(range(3), 8))
+    assert result.error.endswith("were in Python code (line 8); all variables are kept.")
+    assert "----> 8 leaf(600)" in result.shown
+    tracebacks = result.shown.count("KeyboardInterrupt  ")
+    assert result.shown.count("\nFile ") == 7 * tracebacks
+    if sys.version_info >= (3, 11):
+        assert "frames of libraries are left out above the last 3." in result.shown
+    assert is_whole(three)
 
 
 def test_a_failure_on_one_rank_while_others_wait_for_it(three: Notebook) -> None:

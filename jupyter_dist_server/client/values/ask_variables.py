@@ -153,7 +153,7 @@ async def estimate_of(client: PoolClient, request: EstimateRequest, rank: int) -
         why = reply.failure if reply else client.dead.get(rank, "it does not answer")
         raise DistError(
             "no_estimate",
-            f"Rank {rank} cannot estimate the memory of a step: {why}.",
+            f"Rank {rank} cannot estimate the memory of a step: {why.rstrip('.')}.",
             "The step that is estimated is model(batch), backward and optimizer.step().",
         )
     return reply

@@ -41,4 +41,6 @@ def script_code(
                 f"Relative paths start at {os.getcwd()}.",
             )
     how = f"is_module={is_module}, keep={keep}"
+    if not keep:  # the rank's folder is that in which the pool was started
+        how += f", where={os.getcwd()!r}"
     return f"{_RUN_SCRIPT}({target!r}, {[script, *arguments]!r}, {how})"

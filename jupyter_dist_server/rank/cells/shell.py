@@ -16,6 +16,7 @@ from ...common.protocol.ranks.cell_messages import ENDS_CELL
 from ..ipykernel_internals import BaseShell, json_clean
 from .cell_syntax import CellSyntax
 from .error_content import error_content
+from .tracebacks import shorten
 
 _RUNNER = f"{__package__}.cell_runner"
 """The module with a function that interrupts a cell, and is no part of it."""
@@ -94,6 +95,7 @@ class RankShell(BaseShell):
     def on_error(self, error: BaseException | None) -> None:
         """Leave out what is ours, and what is below the collective that Stop broke, or an await."""
         seen: set[int] = set()
+        stopped = isinstance(error, KeyboardInterrupt)
         while error is not None and id(error) not in seen:
             seen.add(id(error))
             trace = error.__traceback__
@@ -110,6 +112,8 @@ class RankShell(BaseShell):
                 within = error.__context__ and error.__context__.__traceback__
                 if within and _module(within) in _COLLECTIVES:
                     error.__suppress_context__ = True  # that a connection was lost is our doing
+            if stopped:
+                shorten(error)
             error = error.__cause__ or error.__context__
 
     @contextlib.contextmanager

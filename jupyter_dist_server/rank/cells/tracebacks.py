@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import sysconfig
 from functools import cache
+from types import TracebackType
 from typing import Any
 
 import stack_data
@@ -18,6 +20,9 @@ from pygments.formatters.terminal256 import Terminal256Formatter
 from pygments.lexer import RegexLexerMeta
 from stack_data.core import style_with_executing_node
 
+_LIBRARIES = ("<frozen ", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
+_FIRST, _LAST = 4, 3
+"""How many frames are kept of those that an interrupt has ended in libraries."""
 IDLE = 1.0
 """Seconds after its start at which a rank renders a traceback."""
 
@@ -86,3 +91,25 @@ def note_cell(name: str) -> None:
     inspect.modulesbyfile[name] = "__main__"
     with contextlib.suppress(OSError):  # the working directory may be deleted
         inspect.modulesbyfile[os.path.abspath(name)] = "__main__"
+
+
+def shorten(error: BaseException) -> None:
+    """Leave out frames in the middle, of libraries that an interrupt has ended deep inside.
+
+    Stop waits for the traceback. That of `torch.compile` has dozens of frames in large files, and
+    took seconds: so long that the rank seemed not to stop.
+    """
+    frames: list[TracebackType] = []
+    trace = error.__traceback__
+    while trace:
+        frames.append(trace)
+        trace = trace.tb_next
+    first = 0
+    for number, frame in enumerate(frames, 1):
+        if not frame.tb_frame.f_code.co_filename.startswith(_LIBRARIES):
+            first = number  # the user's own code is kept
+    left_out = len(frames) - first - _FIRST - _LAST
+    if left_out > 1:
+        frames[first + _FIRST - 1].tb_next = frames[-_LAST]
+        if hasattr(error, "add_note"):  # from Python 3.11 on
+            error.add_note(f"{left_out} frames of libraries are left out above the last {_LAST}.")

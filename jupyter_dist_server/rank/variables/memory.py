@@ -76,6 +76,12 @@ def estimate(model: Any, optimizer: Any, batch: Any) -> EstimateReply:
         model = model.module  # the wrapper would begin collectives, on this rank alone
     if any(isinstance(part, wrapped) for part in model.modules()):
         raise ValueError("a part of the model is wrapped in DistributedDataParallel")
+    fsdp = sys.modules.get("torch.distributed.fsdp")
+    if fsdp and any(
+        isinstance(part, (fsdp.FSDPModule, fsdp.FullyShardedDataParallel))
+        for part in model.modules()
+    ):
+        raise ValueError("FSDP has sharded the model; estimate it before that")
     mode = fake_mode()
     known: dict[int, Any] = {}
     for tensor in [*model.parameters(), *model.buffers()]:

@@ -100,7 +100,7 @@ class Merger:
 
     def _feed_text(self, rank: int, stream: str, text: str, now: float) -> None:
         place = rank, stream
-        *lines, rest = text.split("\n")
+        *lines, rest = self._unfinished.split(place, text)
         if lines:
             lines[0] = self._unfinished.end(place) + lines[0]
         if lines and (bars := self._unfinished.bars.pop(place, None)):
@@ -120,7 +120,7 @@ class Merger:
 
     def _finish_lines(self, rank: int, now: float) -> None:
         for place in self._unfinished.of(rank):
-            self._feed_text(rank, place[1], "\n", now)
+            self._feed_text(rank, place[1], self._unfinished.ending(place), now)
 
     def _add(self, rank: int, items: list[Entry]) -> None:
         changed = self._log.add(rank, items)

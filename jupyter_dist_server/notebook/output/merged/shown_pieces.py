@@ -249,7 +249,11 @@ class Bars:
         rows: dict[str, int] = {}
         for rank, row in sorted(self.rows.items()):
             rows[row] = rows.get(row, 0) | 1 << rank
-        text = "\n".join(self._labels.before(ranks) + row for row, ranks in rows.items())
+        text = "\n".join(
+            self._labels.before(ranks) + line
+            for row, ranks in rows.items()
+            for line in row.split("\n")
+        )
         data: Content = {"text/plain": text}
         update, self.drawn = self.drawn >= 0, now
         return [Display(data, {KIND: "bars"}, self.name, update)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..publish import overwrite
+from .drawings import BEGIN, END, row_of, split_lines
 from .shown_pieces import Bars
 
 _BAR_AFTER = 0.15
@@ -37,6 +37,25 @@ class UnfinishedLines:
         self._parts.setdefault(place, []).append(text)
         self._since.setdefault(place, now)
 
+    def split(self, place: Place, text: str) -> list[str]:
+        """Return the lines that end with a text, and what is left; a drawing is taken along."""
+        if not self._is_drawing(place):
+            return split_lines(text)
+        since = self._since[place]
+        *lines, rest = split_lines(self.end(place) + text)
+        if not lines:
+            self._since[place] = since
+        return [*lines, rest]
+
+    def ending(self, place: Place) -> str:
+        """Return what ends a line."""
+        if not self._is_drawing(place):
+            return "\n"
+        return END if self._parts[place][-1].endswith("\n") else f"{END}\n"
+
+    def _is_drawing(self, place: Place) -> bool:
+        return BEGIN in self._parts.get(place, ("",))[-1]
+
     def end(self, place: Place) -> str:
         """Return what there was of a line that ends now."""
         self._since.pop(place, None)
@@ -60,8 +79,8 @@ class UnfinishedLines:
 
     def row(self, place: Place) -> str:
         """Return what is to be seen of a line."""
-        row = overwrite("".join(self._parts[place]))
-        self._parts[place] = [row]
+        row, kept = row_of("".join(self._parts[place]))
+        self._parts[place] = [kept]
         return row if len(row) <= _LONGEST else f"…{row[-_LONGEST:]}"
 
     def due(self) -> Iterator[float]:
@@ -71,4 +90,5 @@ class UnfinishedLines:
                 yield since + self._patience(place)
 
     def _patience(self, place: Place) -> float:
-        return _BAR_AFTER if any("\r" in part for part in self._parts[place]) else PROMPT_AFTER
+        is_bar = any("\r" in part or BEGIN in part for part in self._parts[place])
+        return _BAR_AFTER if is_bar else PROMPT_AFTER
