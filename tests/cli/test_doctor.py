@@ -156,9 +156,7 @@ def test_a_stopped_runner_is_named(queue: Queue) -> None:
     assert told not in queue.run("queue")
 
 
-def test_a_queue_of_another_machine_is_not_shown(
-    queue: Queue, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_queue_of_another_machine_is_not_shown(queue: Queue) -> None:
     queue.submit("-H", "true")
     here = store_folder()
     here.rename(here.with_name("elsewhere"))
