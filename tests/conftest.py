@@ -132,6 +132,13 @@ def ranks(notebook: Notebook) -> Notebook:
     return notebook
 
 
+@pytest.fixture
+def no_pool(notebook: Notebook) -> Notebook:
+    """Return a notebook without a pool."""
+    notebook.run("%dist_shutdown")  # which keeps torch imported
+    return notebook
+
+
 @pytest.fixture(scope="session")
 def fake_nvml_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Compile a library that pynvml takes for NVIDIA's; return the folder that it is in."""

@@ -92,7 +92,7 @@ class Notebook:
             if message["parent_header"].get("msg_id") != message_id:
                 continue
             kind, content = message["msg_type"], message["content"]
-            result.messages.append((time.monotonic() - begun, message))
+            result.messages.append(message)
             result.add(kind, content)
             if until and act and until(result):
                 act, until = act(), None
@@ -137,7 +137,7 @@ class Notebook:
         messages = self.ok("pass").messages
         (number,) = (
             message["content"]["execution_count"]
-            for _, message in messages
+            for message in messages
             if message["msg_type"] == "execute_input"
         )
         return int(number) + 1

@@ -18,7 +18,7 @@ class Result:
 
     status: str = ""
     outputs: list[dict[str, Any]] = field(default_factory=list)
-    messages: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     prompts: list[str] = field(default_factory=list)
     """What ``input()`` asked."""
@@ -49,13 +49,6 @@ class Result:
         elif kind in ("display_data", "execute_result"):
             display_id = content.get("transient", {}).get("display_id")
             self.outputs.append({"type": kind, "display_id": display_id, **_shown(content)})
-
-    def time_of(self, words: str) -> float:
-        """Return after how many seconds something was shown."""
-        for moment, message in self.messages:
-            if message["msg_type"] != "execute_input" and words in str(message["content"]):
-                return moment
-        raise AssertionError(f"{words} was not shown")
 
     def stream(self, name: str) -> str:
         """Return all text of one stream."""

@@ -84,7 +84,7 @@ def run_cancel(options: argparse.Namespace, store: Store) -> int:
     """Cancel jobs; one that has ended is left as it is, and said."""
     jobs = chosen(options, store)
     if options.signal:
-        left = job_control.send_signal(store, jobs, signal_number(options.signal))
+        left = job_control.send_signal(jobs, signal_number(options.signal))
         return 2 if _tell(options, store, jobs, left) else 0
     _tell(options, store, jobs, job_control.cancel(store, jobs, options.now))
     StoppedNotice(store).look()

@@ -17,6 +17,7 @@ from ..common.files.shared_folder import folder as lease_folder
 from ..common.files.shared_folder import owner_notice
 from ..common.units import format_gpus
 from ..gpus.readers.gpu_reader import read_gpus
+from ..jobs.admin_policy import read_policy
 from ..jobs.file_changes import Wake
 from ..jobs.launch.dispatcher_lock import take_lock
 from ..jobs.leases.held_file import name_of
@@ -61,6 +62,7 @@ def findings(store: Store) -> Iterator[Finding]:
     yield leases()
     yield inotify(store)
     yield dispatcher(store)
+    yield from policy()
     for told in stopped_runners(store):
         yield Finding(False, *told)
     seen = read_gpus().inventory
@@ -178,3 +180,11 @@ def dispatcher(store: Store) -> Finding:
         remedy = f"See {store.folder / 'dispatcher.log'}, then run jdist queue."
         return Finding(False, "Jobs wait, and no dispatcher runs.", remedy)
     return Finding(True, "The dispatcher runs.")
+
+
+def policy() -> Iterator[Finding]:
+    """Look at what the administrator has written on time limits."""
+    _, wrong = read_policy()
+    if wrong:
+        remedy = 'The administrator can correct it, such as to max_time = "2-00:00:00".'
+        yield Finding(False, wrong, remedy)

@@ -5,7 +5,6 @@ It has lines such as ``max_time = "2-00:00:00"`` and ``default_time = "1:00:00"`
 
 from __future__ import annotations
 
-import contextlib
 import re
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from ..common.units import write_limit
 from .store.slurm_formats import read_limit
 
 POLICY = Path("/etc/jupyter-dist/policy.toml")
-_LINE = re.compile(r"""^\s*(max_time|default_time)\s*=\s*["']([^"']+)["']\s*(?:#.*)?$""")
+_LINE = re.compile(r"""\s*(max_time|default_time)\s*=\s*(?:["']([^"']+)["']\s*(?:#.*)?$)?""")
 
 
 def allowed_limit(limit: float | None, is_given: bool) -> float | None:
@@ -32,7 +31,7 @@ def allowed_limit(limit: float | None, is_given: bool) -> float | None:
     DistError
         If it is longer than allowed.
     """
-    policy = _read()
+    policy, _ = read_policy()
     most = policy.get("max_time")
     if not is_given:
         return policy.get("default_time") or most
@@ -46,11 +45,20 @@ def allowed_limit(limit: float | None, is_given: bool) -> float | None:
     return limit
 
 
-def _read() -> dict[str, float | None]:
-    found: dict[str, float | None] = {}
-    with contextlib.suppress(OSError):
-        for line in POLICY.read_text(errors="replace").splitlines():
-            if match := _LINE.match(line):
-                with contextlib.suppress(DistError):  # a wrong line is as none
-                    found[match[1]] = read_limit(match[2])
-    return found
+def read_policy() -> tuple[dict[str, float | None], str]:
+    """Return the limits, and a sentence on what is wrong: a line that is wrong limits nothing."""
+    limits: dict[str, float | None] = {}
+    wrong = ""
+    try:
+        lines = POLICY.read_text(errors="replace").splitlines()
+    except FileNotFoundError:
+        return limits, wrong
+    except OSError as error:
+        return limits, f"{POLICY} cannot be read, and so limits nothing: {error.strerror}."
+    for line in lines:
+        if match := _LINE.match(line):
+            try:
+                limits[match[1]] = read_limit(match[2] or "")
+            except DistError:
+                wrong = f"A line of {POLICY} is wrong, and limits nothing: {line.strip()}"
+    return limits, wrong

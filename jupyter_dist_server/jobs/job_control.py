@@ -186,7 +186,7 @@ def _unchanged(job: Job, what: str) -> str:
     return f"Job {job.label} is {job.state}: its {what} was not changed."
 
 
-def send_signal(store: Store, jobs: Sequence[Job], number: int) -> list[str]:
+def send_signal(jobs: Sequence[Job], number: int) -> list[str]:
     """Send a signal to all processes of jobs; return a sentence on each that does not run."""
     left = []
     for job in jobs:

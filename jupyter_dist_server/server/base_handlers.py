@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 from typing import Any
@@ -122,8 +123,14 @@ class DistHandler(KernelAuthMixin, APIHandler):
 
     async def prepare(self, **options: Any) -> None:
         """Authenticate, before the body comes."""
+        self.gone = asyncio.Event()  # set when the caller leaves before the answer has ended
         await super().prepare(**options)
         self._body = Body(self.request)
+
+    def on_connection_close(self) -> None:
+        """Wake up an answer that waits for something to say: nobody listens any more."""
+        super().on_connection_close()
+        self.gone.set()
 
     def data_received(self, chunk: bytes) -> None:
         """Take in a piece of the body."""

@@ -19,7 +19,7 @@ export type Draft = Readonly<
 >;
 
 /** The name of the field with a widget; a machine without GPUs has none for those. */
-export function fieldOf(
+function fieldOf(
   schema: IStartSchema,
   widget: IStartField['x-widget']
 ): string | undefined {

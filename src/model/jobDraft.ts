@@ -25,7 +25,7 @@ export interface IJobDraft {
 }
 
 /** What is to be asked for, and what is wrong with it by field. */
-export interface IRead {
+interface IRead {
   request: IJobRequest;
   errors: Readonly<Record<string, string>>;
 }

@@ -1,7 +1,7 @@
 import type { IPool } from './contract';
 
 /** Seconds that small curves may reach back, the longest last. */
-export const SPANS = [120, 300, 900] as const;
+const SPANS = [120, 300, 900] as const;
 /** The longest of them. */
 export const SPAN = 900;
 

@@ -5,7 +5,7 @@ import type { INotebookModel, Notebook } from '@jupyterlab/notebook';
 const FIELD = 'jupyterDistWrites';
 
 /** What we need of the awareness of a shared notebook. */
-export interface IAwareness {
+interface IAwareness {
   readonly clientID: number;
   getLocalState(): Record<string, unknown> | null;
   getStates(): Map<number, Record<string, unknown>>;

@@ -4,7 +4,7 @@ export const PERFETTO = 'https://ui.perfetto.dev';
 const [AGAIN, PATIENCE] = [100, 10_000];
 
 /** What became of a window: its page waits for a trace, did not answer, or was closed. */
-export type Answer = 'ready' | 'silent' | 'closed';
+type Answer = 'ready' | 'silent' | 'closed';
 
 /**
  * Ask the page in a window until it answers: what it is sent before it listens is lost.

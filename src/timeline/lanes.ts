@@ -7,7 +7,7 @@ import type { Scale } from './scale';
 /** What ranks do in a cell that is profiled, as far as it is told apart. */
 export const LANES = ['compute', 'communication', 'waiting'] as const;
 
-export type Lane = (typeof LANES)[number];
+type Lane = (typeof LANES)[number];
 
 export function nameLane(lane: Lane, trans: TranslationBundle): string {
   switch (lane) {

@@ -1,7 +1,7 @@
 /** Pixels of the mouse's way that are a brush and no click. */
 const BRUSH = 4;
 
-export interface IPointerOptions {
+interface IPointerOptions {
   timeAt(x: number): number;
   placeOf(time: number): number;
   zoom(from: number, to: number): void;

@@ -7,7 +7,7 @@ const SHORTEST = 2;
 const KEEP = 3600;
 
 /** A time, in Unix seconds, in which a rank waited in one collective; null while it lasts. */
-export interface IWaitSpan {
+interface IWaitSpan {
   readonly start: number;
   readonly end: number | null;
 }

@@ -7,7 +7,7 @@ import type { PointerEvent as ReactPointerEvent } from 'react';
 import { LOAD } from '../model/tokens';
 
 /** A code cell that has not run yet. */
-export function makeCodeCell(source: string): ICodeCell {
+function makeCodeCell(source: string): ICodeCell {
   return {
     cell_type: 'code',
     source,
@@ -49,7 +49,7 @@ const CELLS = 'application/vnd.jupyter.cells';
 const THRESHOLD = 5;
 
 /** A code cell that is dragged into a notebook. */
-export interface ICodeCellDrag {
+interface ICodeCellDrag {
   source: string;
   /** What follows the pointer: `Rank 2`. */
   label: string;

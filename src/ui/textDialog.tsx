@@ -53,7 +53,7 @@ interface ILoaded {
 }
 
 /** The texts; the last ones stay in sight while newer ones are on their way. */
-export function Texts({ load, trans }: ITextProps): JSX.Element {
+function Texts({ load, trans }: ITextProps): JSX.Element {
   const [round, setRound] = useState(0);
   const [loaded, setLoaded] = useState<ILoaded | null>(null);
   const isLoading = loaded?.round !== round;

@@ -114,7 +114,7 @@ function nameLessee(
 }
 
 /** Nobody has a lease, but somebody may hold memory all the same: the processes, the largest first. */
-export function sayUsers(
+function sayUsers(
   [largest, ...more]: IProcess[],
   trans: TranslationBundle
 ): string[] {

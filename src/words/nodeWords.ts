@@ -4,7 +4,7 @@ import type { IPool, IRank } from '../model/contract';
 import { joinFacts } from './format';
 
 /** A machine of a pool, and the ranks on it. */
-export interface INode {
+interface INode {
   /** Empty if the pool has only one. */
   node: string;
   ranks: IRank[];

@@ -75,7 +75,7 @@ export function textOf(blocks: readonly IBlock[]): string {
 }
 
 /** Ranks that are at the same place. */
-export interface IFoldedStack {
+interface IFoldedStack {
   ranks: number[];
   /** Of the first of them. */
   text: string;
@@ -87,7 +87,7 @@ const OWN = /\b0x[0-9a-f]+\b|(?<=ipykernel_)\d+/gi;
 /**
  * Stacks of ranks, those that say the same folded into one; in the order of their first ranks.
  */
-export function foldStacks(stacks: readonly IStack[]): IFoldedStack[] {
+function foldStacks(stacks: readonly IStack[]): IFoldedStack[] {
   const folded = new Map<string, IFoldedStack>();
   for (const { rank, text } of stacks) {
     const key = text.replace(OWN, '…');

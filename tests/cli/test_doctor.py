@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from jupyter_dist_server.cli.doctor import disk, inotify, logout, service
+from jupyter_dist_server.cli.doctor import disk, inotify, logout, policy, service
+from jupyter_dist_server.jobs import admin_policy
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 
@@ -156,11 +157,25 @@ def test_a_stopped_runner_is_named(queue: Queue) -> None:
     assert told not in queue.run("queue")
 
 
-def test_a_queue_of_another_machine_is_not_shown(
-    queue: Queue, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_queue_of_another_machine_is_not_shown(queue: Queue) -> None:
     queue.submit("-H", "true")
     here = store_folder()
     here.rename(here.with_name("elsewhere"))
     assert json.loads(queue.run("queue", "--json")) == []
     assert "1 other machine" in queue.run("queue")
+
+
+def test_a_policy_that_limits_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "policy.toml"
+    monkeypatch.setattr(admin_policy, "POLICY", path)
+    assert not [*policy()]
+    path.write_text('max_time = "2:00:00"\nother = 1\n')
+    assert not [*policy()]
+    for line in ("max_time = 120", 'default_time = "soon"', 'max_time = "2:00:00'):
+        path.write_text(f"# limits\n{line}\n")
+        (found,) = policy()
+        assert not found.ok and found.what.endswith(f"is wrong, and limits nothing: {line}")
+    path.unlink()
+    path.mkdir()
+    (found,) = policy()
+    assert "cannot be read" in found.what

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -14,28 +12,17 @@ import pytest
 from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader, read_gpus
 from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
 
+from ..control_group import control_group
 from ..fake_nvml.build import State
-from ..waiting import wait_for
 from .sampling import STRICT, Listener, child_processes, sampling, until
 
 
 @pytest.fixture
 def freezer() -> Iterator[Path]:
     """Return a control group whose processes not even SIGKILL ends while they are frozen."""
-    group = Path("/sys/fs/cgroup/freezer", f"jupyter-dist-test-{os.getpid()}")
-    try:
-        group.mkdir()
-    except OSError as error:
-        pytest.skip(f"no freezer of version 1 can be made here: {error}")
-    yield group
-    (group / "freezer.state").write_text("THAWED")
-
-    def is_removed() -> bool:
-        with suppress(OSError):  # busy, as its last process is just ending
-            group.rmdir()
-        return not group.exists()
-
-    wait_for(is_removed, "the removal of the control group")
+    with control_group(Path("/sys/fs/cgroup/freezer")) as group:  # of version 1
+        yield group
+        (group / "freezer.state").write_text("THAWED")
 
 
 async def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: Path) -> None:

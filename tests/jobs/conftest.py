@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from jupyter_dist_server.common.files.shared_folder import FOLDER
+from jupyter_dist_server.jobs.store.store import Store
 
 from ..fake_nvml.build import State
 from .queue_driver import OTHER, OtherQueue, Queue
@@ -53,6 +54,14 @@ def queue(tmp_path: Path, leases: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     ours.end()
     for log in tmp_path.glob("jupyter-dist/*/dispatcher.log"):
         print(log.read_text())  # shown if the test fails
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """Return a store that no queue of a test uses."""
+    ours = Store(tmp_path / "queue")
+    yield ours
+    ours.close()
 
 
 @pytest.fixture

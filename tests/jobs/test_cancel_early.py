@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
 import pytest
@@ -44,13 +42,6 @@ def test_its_code_does_not_run(queue: Queue, zygote: psutil.Process, then: int) 
     assert found["started"] is None and not (queue.folder / "ran").exists()
     others = queue.submit("-c", "0", "true")
     assert queue.ended(others)["state"] == "COMPLETED"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    ours = Store(tmp_path / "queue")
-    yield ours
-    ours.close()
 
 
 def test_a_cancelled_job_neither_runs_nor_waits_again(store: Store) -> None:

@@ -343,9 +343,7 @@ def test_a_folder_that_a_user_may_not_write_is_said(leases: Path) -> None:
     assert str(leases) in child.said and "JUPYTER_DIST_LEASES" in child.said
 
 
-def test_no_link_and_no_file_is_taken_for_the_folder(
-    leases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_link_and_no_file_is_taken_for_the_folder(leases: Path, tmp_path: Path) -> None:
     leases.symlink_to(tmp_path)
     with pytest.raises(DistError, match="not a folder"):
         take(0)

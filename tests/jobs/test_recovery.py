@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -43,13 +42,6 @@ from .queue_driver import Queue
 
 JOB = Job(params={}, name="a", spec=Spec(argv=["true"], cwd="/"))
 AGAIN = Job(params={}, name="a", spec=Spec(argv=["true"], cwd="/", requeue=1))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    ours = Store(tmp_path / "queue")
-    yield ours
-    ours.close()
 
 
 def started(store: Store, job: Job, *states: str, boot: str | None = None) -> Job:

@@ -8,7 +8,6 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +29,6 @@ from ..waiting import PATIENCE
 from .conftest import Child
 
 JOB = Job(params={}, name="a", spec=Spec(argv=["true"], cwd="/"))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    ours = Store(tmp_path / "queue")
-    yield ours
-    ours.close()
 
 
 def test_a_token_is_taken_once(store: Store) -> None:

@@ -19,8 +19,6 @@ from jupyter_dist_server.jobs.store.store import Store
 JOB = Job(params={}, name="a", spec=Spec(argv=["true"], cwd="/"))
 WHO = st.integers(0, 1)
 """One of the two processes."""
-HELD = st.lists(st.booleans(), min_size=1, max_size=3)
-"""Whether each job of a submission is held."""
 
 
 class StoreMachine(RuleBasedStateMachine):

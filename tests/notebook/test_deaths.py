@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from ..control_group import control_group
 from ..environment import environment
 from ..notebook_driver import Notebook, plain_notebook
-from ..waiting import wait_for
 
 ROOM = 200 << 20
 """Bytes that a control group leaves its processes."""
@@ -29,23 +27,11 @@ def pool(notebook: Notebook) -> Notebook:
 
 
 @pytest.fixture
-def control_group() -> Iterator[Path]:
+def memory_group() -> Iterator[Path]:
     """Return a control group for memory, of version 1 or 2."""
     root = Path("/sys/fs/cgroup")
-    parent = root / "memory" if (root / "memory").is_dir() else root
-    group = parent / f"jupyter-dist-test-{os.getpid()}"
-    try:
-        group.mkdir()
-    except OSError as error:
-        pytest.skip(f"no control group can be made here: {error}")
-    yield group
-
-    def is_removed() -> bool:
-        with suppress(OSError):  # busy, as its last process is just ending
-            group.rmdir()
-        return not group.exists()
-
-    wait_for(is_removed, "the removal of the control group")
+    with control_group(root / "memory" if (root / "memory").is_dir() else root) as group:
+        yield group
 
 
 def test_the_last_lines_on_stderr_are_shown(pool: Notebook) -> None:
@@ -95,16 +81,14 @@ def test_a_death_is_said_while_the_others_still_run(pool: Notebook, tmp_path: Pa
     assert "variables are kept. Replace rank 1 with %dist_restart --ranks 1." in result.error
 
 
-def test_a_death_for_lack_of_memory_is_told_from_others(
-    control_group: Path, tmp_path: Path
-) -> None:
+def test_a_death_for_lack_of_memory_is_told_from_others(memory_group: Path, tmp_path: Path) -> None:
     notebook = plain_notebook(environment(tmp_path / "home"), tmp_path)
     try:
         pid = notebook.ok("%load_ext jupyter_dist_server\nimport os\nprint(os.getpid())").text
-        (control_group / "cgroup.procs").write_text(pid.split()[-1])
+        (memory_group / "cgroup.procs").write_text(pid.split()[-1])
         notebook.ok("%dist_init -n 2")
         notebook.ok("%%rank 1\nfew = bytearray(1 << 20)")
-        set_limit(control_group)
+        set_limit(memory_group)
         error = notebook.fails("%%rank 1\nmany = b'x' * (2 << 30)")
         assert "Rank 1 died: killed by signal 9 (SIGKILL), " in error
         assert "out of memory: " in error

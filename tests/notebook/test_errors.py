@@ -23,7 +23,7 @@ def test_traceback_has_line_and_source_and_names_ranks(ranks: Notebook) -> None:
     assert "[0-1] failed:" in result.error
     assert "----> 3     return 1 / 0" in result.error
     assert "ZeroDivisionError: division by zero" in result.error
-    count = next(m["content"] for _, m in result.messages if m["msg_type"] == "execute_input")
+    count = next(m["content"] for m in result.messages if m["msg_type"] == "execute_input")
     assert f"Cell In[{count['execution_count']}], line 5" in result.error
     assert result.error.count("Traceback") == 1
 

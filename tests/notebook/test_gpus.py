@@ -187,7 +187,7 @@ def test_waiting_in_line_is_reported_and_ends_when_the_gpu_is_free(
     sent = served.send("%dist_init -n 1 --wait 60")
     result = served.follow(sent, until=is_waiting, act=lambda: notebook.ok("%dist_shutdown"))
     assert result.status == "ok" and "1 rank ready on GPU 0" in result.shown
-    assert any("Waiting for GPUs" in str(message["content"]) for _, message in result.messages)
+    assert any("Waiting for GPUs" in str(message["content"]) for message in result.messages)
 
 
 def test_waiting_can_be_interrupted_shut_down_and_limited(

@@ -28,7 +28,7 @@ threading.Thread(target=late).start()
 
 def number(result: Result) -> int:
     """Return the notebook's number of a cell."""
-    count = next(m["content"] for _, m in result.messages if m["msg_type"] == "execute_input")
+    count = next(m["content"] for m in result.messages if m["msg_type"] == "execute_input")
     return int(count["execution_count"])
 
 

@@ -34,13 +34,6 @@ def pool(notebook: Notebook) -> Notebook:
     return notebook
 
 
-@pytest.fixture
-def no_pool(notebook: Notebook) -> Notebook:
-    """Return the notebook without a pool."""
-    notebook.run("%dist_shutdown")  # which keeps torch imported
-    return notebook
-
-
 def one_or_two_lines(error: str) -> str:
     """Check that an error is short and shows no traceback of ours."""
     assert 1 <= len(error.splitlines()) <= 2, error
@@ -104,7 +97,7 @@ def test_every_magic_has_a_help_with_an_example(notebook: Notebook) -> None:
 
 def test_start_shows_progress_and_where_ranks_are(no_pool: Notebook) -> None:
     result = no_pool.ok("%dist_init --num-processes 2 --gpu-ids 0,1")
-    shown = [m["content"]["data"]["text/plain"] for _, m in result.messages if is_display(m)]
+    shown = [m["content"]["data"]["text/plain"] for m in result.messages if is_display(m)]
     assert any("importing torch" in line for line in shown)
     assert any("2 ready" not in line and "ready" in line for line in shown)
     assert re.match(r"2 ranks ready on the CPU \(gloo\) in \d+\.\d s\.", shown[-1])

@@ -93,7 +93,7 @@ def test_a_later_cell_updates_a_display_in_place(ranks: Notebook) -> None:
     first = ranks.send("%%distributed\nhandle = display('begun', display_id=True)")
     shown = ranks.follow(first)
     later = ranks.ok("%%distributed\nhandle.update('done %d' % rank)")
-    for _, message in later.messages:
+    for message in later.messages:
         if message["msg_type"] == "update_display_data":
             shown.add("update_display_data", message["content"])
     assert shown.lines == [] and "'done 0'" in shown.shown and "'done 1'" in shown.shown
@@ -186,7 +186,7 @@ print("after")
     assert len(bars) == 1, result.shown
     assert bars[0].count("100%") == 2 and bars[0].count("\n") == 1
     assert result.lines == ["[0-1] after"]
-    updates = [m for _, m in result.messages if m["msg_type"] == "update_display_data"]
+    updates = [m for m in result.messages if m["msg_type"] == "update_display_data"]
     assert updates, "the bars were not redrawn while they ran"
 
 

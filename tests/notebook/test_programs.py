@@ -166,10 +166,9 @@ def test_a_rank_ended_by_sigterm_says_so_and_shows_no_earlier_cells(ranks: Noteb
 
 
 def test_modules_that_the_notebook_finds_are_found_by_the_ranks(
-    notebook: Notebook, tmp_path: Path
+    no_pool: Notebook, tmp_path: Path
 ) -> None:
     (tmp_path / "only_here.py").write_text("found = 'found'")
-    notebook.ok("%dist_shutdown")
-    notebook.ok(f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n%dist_init -n 1")
+    no_pool.ok(f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n%dist_init -n 1")
     code = "%%distributed\nimport sys, only_here\nprint(only_here.found, sys.path.count(''))"
-    assert notebook.ok(code).lines == ["[0] found 1"]
+    assert no_pool.ok(code).lines == ["[0] found 1"]

@@ -96,7 +96,7 @@ def test_labels_of_displays_and_bars_are_told_from_text(ranks: Notebook) -> None
     code = "%%distributed\nfrom IPython.display import HTML, display\ndisplay(HTML('<b>1</b>'))"
     kinds = [
         message["content"]["metadata"].get(KIND)
-        for _, message in ranks.ok(code).messages
+        for message in ranks.ok(code).messages
         if message["msg_type"] == "display_data"
     ]
     assert kinds == ["label", None]

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ..notebook_driver import Notebook
 
 PLAIN_ONLY = True
 """The server has no part in it."""
-
-
-@pytest.fixture
-def no_pool(notebook: Notebook) -> Notebook:
-    """Return a notebook without a pool, which keeps torch imported."""
-    notebook.run("%dist_shutdown")
-    return notebook
 
 
 def test_a_function(no_pool: Notebook) -> None:

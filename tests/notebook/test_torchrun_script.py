@@ -116,7 +116,7 @@ def exported(*cells: RanCell, pool: PoolRecord = CPU) -> str:
     return script
 
 
-def test_a_pool_with_gpus_says_which(tmp_path: Path) -> None:
+def test_a_pool_with_gpus_says_which() -> None:
     script = exported(RanCell("gpu_id", [0, 1], 1, has_value=True), pool=GPUS)
     assert "CUDA_VISIBLE_DEVICES=3,0 torchrun --nproc_per_node 2 train.py" in script
     assert "gpu_id = [3, 0][rank % 2]" in script

@@ -214,7 +214,7 @@ assert pool.run(f, 1, scale=2).done() is False
 def test_a_call_comes_before_the_cells_that_follow(pool: Notebook) -> None:
     pool.ok("def f():\n    import time\n    time.sleep(0.3)\n    get_ipython().user_ns['n'] = 1\n")
     pool.ok("%%distributed\nn = 0")
-    pool.ok("call = pool.run(f)\n%dist_push offset")
+    pool.ok("offset = 1\ncall = pool.run(f)\n%dist_push offset")
     assert pool.ok("%%distributed\nn").lines == ["[0-1] 1"]
 
 
@@ -228,7 +228,9 @@ def test_an_error_names_the_rank_and_shows_the_functions_lines(pool: Notebook) -
     assert error.count("Cell In[") == 1 and "dist_call" not in error and "hidden" not in error
     error = pool.fails("pool.run(lambda: exec('1 +')).result()")
     assert "SyntaxError: invalid syntax" in error and "dist_call" not in error
-    assert "cannot pickle '_thread.lock'" in pool.fails("pool.run(print, lock)")
+    assert "cannot pickle '_thread.lock'" in pool.fails(
+        "import threading\npool.run(print, threading.Lock())"
+    )
 
 
 def test_a_call_can_be_cancelled_and_interrupted(pool: Notebook) -> None:

@@ -26,7 +26,7 @@ Message = dict[str, Any]
 
 def messages(result: Result, kind: str) -> list[Message]:
     """Return a cell's messages of one kind."""
-    return [message for _, message in result.messages if message["msg_type"] == kind]
+    return [message for message in result.messages if message["msg_type"] == kind]
 
 
 def models(result: Result) -> list[str]:
@@ -96,7 +96,7 @@ def test_each_rank_shows_its_widget_and_comes_with_its_model(ranks: Notebook) ->
     opened = {m["content"]["comm_id"]: m["content"] for m in messages(result, "comm_open")}
     shown = models(result)
     assert {opened[model]["data"]["state"]["value"] for model in shown} == {5, 6}
-    contents = [message["content"] for _, message in result.messages]
+    contents = [message["content"] for message in result.messages]
     for model in shown:
         opens = [n for n, content in enumerate(contents) if content.get("comm_id") == model]
         views = [n for n, content in enumerate(contents) if model in str(content.get("data"))]
@@ -179,7 +179,7 @@ for step in tqdm(range(50 + rank), desc=f"rank{rank}"):
     pass
 """)
     state: dict[str, dict[str, Any]] = {}
-    for _, message in result.messages:
+    for message in result.messages:
         if message["msg_type"] in ("comm_open", "comm_msg"):
             content = message["content"]
             state.setdefault(content["comm_id"], {}).update(content["data"]["state"])

@@ -146,7 +146,7 @@ async def test_a_pool_of_another_version_is_left_alone_and_hides_no_other(
         await owner.stop_all()
 
 
-def test_a_folder_of_anything_is_skipped(tmp_path: Path) -> None:
+def test_a_folder_of_anything_is_skipped() -> None:
     for name, text in (("a", "[]"), ("b", '{"host": 1, "boot": 2}'), ("c", "{"), ("d", "null")):
         folder = Path(tempfile.gettempdir(), f"jdist-odd-{name}")
         folder.mkdir()

@@ -324,7 +324,7 @@ async def test_the_disk_of_the_temporary_folder_is_full(
 
 
 def test_folders_of_killed_pools_are_swept_but_not_those_in_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="jt-") as short:
         monkeypatch.setattr(tempfile, "tempdir", short)

@@ -22,7 +22,6 @@ from ..waiting import PATIENCE
 from . import stranger
 
 TORCH = "import torch.distributed as dist"
-PORT = "print(get_ipython().kernel.group.port)"
 READ_AND_SET = """
 try:
     store = dist.TCPStore(sys.argv[1], int(sys.argv[2]), timeout=datetime.timedelta(seconds=2))

@@ -15,8 +15,6 @@ from .own_files import own
 
 MODIFY, ATTRIB, CLOSE_WRITE, MOVED_TO = 0x2, 0x4, 0x8, 0x80
 DELETE, DELETE_SELF, MOVE_SELF = 0x200, 0x400, 0x800
-IGNORED = 0x8000
-"""The watch has ended, as what was watched is gone."""
 _EVENT = struct.Struct("iIII")
 
 

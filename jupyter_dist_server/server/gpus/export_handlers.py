@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import math
 from collections.abc import Callable, Collection
@@ -21,14 +20,6 @@ from .history_query import Question
 
 class GpuExportHandler(GpuHandler):
     """What both formats share."""
-
-    _news: asyncio.Event | None = None
-
-    def on_connection_close(self) -> None:
-        """Wake up if nobody listens any more."""
-        super().on_connection_close()
-        if self._news:
-            self._news.set()
 
     async def export(
         self,
@@ -62,7 +53,7 @@ class GpuExportHandler(GpuHandler):
             )
         telemetry = self.feed.telemetry
         self.feed.keep_alive.renew()
-        news = self._news = asyncio.Event()
+        news = self.gone  # one event for both, as both wake the loop below
         ends = [telemetry.want("gpus"), telemetry.listen(lambda _: news.set())]
         self.set_header("Content-Type", content_type)
         self.set_header("Content-Disposition", f'attachment; filename="{file}"')

@@ -204,7 +204,7 @@ class SignalHandler(OneJobHandler):
         if not isinstance(name, str):
             raise DistError("bad_request", "signal is required, such as USR1.", field="signal")
         number = signal_number(name)
-        await self.change(job, lambda store, jobs: job_control.send_signal(store, jobs, number))
+        await self.change(job, lambda _, jobs: job_control.send_signal(jobs, number))
 
 
 def _convert(body: dict[str, Any], kind: type[job_control.Update]) -> job_control.Update:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from contextlib import ExitStack, suppress
@@ -42,14 +41,6 @@ class _Answer:
 class JobLogHandler(JobHandlerBase):
     """The output of one job."""
 
-    _news: asyncio.Event | None = None
-
-    def on_connection_close(self) -> None:
-        """Wake up if nobody listens any more."""
-        super().on_connection_close()
-        if self._news:
-            self._news.set()
-
     async def get(self, job: str) -> None:
         """Answer ``?offset=BYTES&error=1``; with ``follow=1`` a line for each piece to come."""
         await self.require("read")
@@ -66,7 +57,7 @@ class JobLogHandler(JobHandlerBase):
 
     async def _follow(self, id: int, log: LogReader) -> None:
         feed: JobFeed = self.settings["jupyter_dist_jobs"]
-        news = self._news = asyncio.Event()
+        news = self.gone  # one event for both, as both wake the loop below
         folder, watched = os.path.dirname(log.path), False
         self.set_header("Content-Type", NDJSON)
         with suppress(StreamClosedError), ExitStack() as watches:

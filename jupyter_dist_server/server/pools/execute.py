@@ -22,14 +22,6 @@ from .pool_handlers import check_rank_list
 class ExecuteHandler(DistHandler):
     """Run code on ranks."""
 
-    _gone: asyncio.Event | None = None
-
-    def on_connection_close(self) -> None:
-        """Note that nobody listens any more."""
-        super().on_connection_close()
-        if self._gone:
-            self._gone.set()
-
     async def post(self, pool_id: str) -> None:
         """Run code and answer outputs by rank; ``Accept: application/x-ndjson`` streams them."""
         await self.require("execute")
@@ -46,7 +38,6 @@ class ExecuteHandler(DistHandler):
             )
         ranks = check_rank_list(body) or list(range(pool.record.world_size))
         check_ranks(ranks, pool.record.world_size)
-        self._gone = asyncio.Event()
         async with self.settings["jupyter_dist_clients"].use(pool) as client:
             if NDJSON in self.request.headers.get("Accept", ""):
                 await self._stream(client, code, ranks, limit)
@@ -56,9 +47,8 @@ class ExecuteHandler(DistHandler):
     async def _collect(
         self, client: PoolClient, code: str, ranks: list[int], limit: float | None
     ) -> None:
-        assert self._gone
         outputs = Collected(ranks)
-        statuses = await run_limited(client, code, ranks, limit, outputs.add, self._gone)
+        statuses = await run_limited(client, code, ranks, limit, outputs.add, self.gone)
         self.set_header("Content-Type", "application/json")
         with contextlib.suppress(StreamClosedError):
             written = 0
@@ -77,10 +67,9 @@ class ExecuteHandler(DistHandler):
     async def _stream(
         self, client: PoolClient, code: str, ranks: list[int], limit: float | None
     ) -> None:
-        assert self._gone
         self.set_header("Content-Type", NDJSON)
         lines = Backlog()
-        work = run_limited(client, code, ranks, limit, lines.put, self._gone)
+        work = run_limited(client, code, ranks, limit, lines.put, self.gone)
         running = asyncio.create_task(work)
         running.add_done_callback(lambda _: lines.end())
         try:
@@ -92,7 +81,7 @@ class ExecuteHandler(DistHandler):
                 self.write(json.dumps({"rank": rank, "status": status}) + "\n")
             await self.finish(set_content_type=NDJSON)
         except StreamClosedError:
-            self._gone.set()
+            self.gone.set()
             await running
 
 

@@ -4,7 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { LOAD } from '../../model/tokens';
 
 /** A cell of a new notebook. */
-export interface ICell {
+interface ICell {
   type: 'markdown' | 'code';
   source: string;
 }

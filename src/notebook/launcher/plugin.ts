@@ -77,10 +77,10 @@ const SVG = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 52 52" width="
 </svg>`;
 
 /** Four ranks in their colours. */
-export const launcherIcon = new LabIcon({
+const launcherIcon = new LabIcon({
   name: 'jupyter-dist-server:launcher',
   svgstr: SVG
 });
 
 /** The same where the launcher shows the logo of a kernel. */
-export const LOGO_URL = `data:image/svg+xml,${encodeURIComponent(SVG)}`;
+const LOGO_URL = `data:image/svg+xml,${encodeURIComponent(SVG)}`;

@@ -242,7 +242,7 @@ interface IModeButtonProps {
 /**
  * Only there while all cells run on ranks, as that changes what every cell means.
  */
-export function ModeButton({ end, trans }: IModeButtonProps): JSX.Element {
+function ModeButton({ end, trans }: IModeButtonProps): JSX.Element {
   return (
     <button
       type="button"

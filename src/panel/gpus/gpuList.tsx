@@ -243,7 +243,7 @@ interface IMigCardProps extends IPanelServices {
 /**
  * A GPU that is divided, and its MIG instances.
  */
-export function MigCard(props: IMigCardProps): JSX.Element {
+function MigCard(props: IMigCardProps): JSX.Element {
   const { instances, trans } = props;
   const [{ index, name, node, parent }] = instances;
   const where = node ? trans.__('%1 on %2', index, node) : `${index}`;

@@ -107,7 +107,7 @@ interface ILeaseListProps extends IPanelServices {
 /**
  * What other servers and users have leased; there is nothing that we could do about it.
  */
-export function LeaseList({ leases, trans }: ILeaseListProps): JSX.Element {
+function LeaseList({ leases, trans }: ILeaseListProps): JSX.Element {
   return (
     <ul
       className="jp-dist-Cards"

@@ -37,7 +37,7 @@ interface IOrphanNoteProps extends IPanelServices {
 /**
  * What has become of a pool whose kernel is gone, and how to go on with it.
  */
-export function OrphanNote(props: IOrphanNoteProps): JSX.Element {
+function OrphanNote(props: IOrphanNoteProps): JSX.Element {
   const { pool, since, commands, trans } = props;
   return (
     <Note kind="warn">
@@ -63,9 +63,7 @@ export function OrphanNote(props: IOrphanNoteProps): JSX.Element {
 /**
  * A pool on its way: what it does now, and how many ranks are ready.
  */
-export function StartingPool(
-  props: IPanelServices & { pool: IPool }
-): JSX.Element {
+function StartingPool(props: IPanelServices & { pool: IPool }): JSX.Element {
   const { pool, current, commands, trans } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);
   const { phase, ready, reason } = pool.progress;

@@ -140,9 +140,7 @@ function RunningSummary(props: IPanelServices & { pool: IPool }): JSX.Element {
 /**
  * A pool that failed: why, what to do about it, and another try.
  */
-export function FailedPool(
-  props: IPanelServices & { pool: IPool }
-): JSX.Element {
+function FailedPool(props: IPanelServices & { pool: IPool }): JSX.Element {
   const { pool, trans } = props;
   const reason = pool.reason;
   const log = reason?.stderr.join('\n') ?? '';
@@ -170,7 +168,7 @@ export function FailedPool(
 /**
  * Why the last request failed, until it is dismissed or another one is sent.
  */
-export function ErrorNote(services: IPanelServices): JSX.Element | null {
+function ErrorNote(services: IPanelServices): JSX.Element | null {
   const { current, start, trans } = services;
   const schema = useModel(start, start => start.schema);
   const error = useModel(current, ({ error }) => error);

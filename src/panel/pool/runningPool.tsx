@@ -170,9 +170,7 @@ function Activity(
 /**
  * Which rank the others wait for, and what to press.
  */
-export function WaitNote(
-  props: IPanelServices & { pool: IPool }
-): JSX.Element | null {
+function WaitNote(props: IPanelServices & { pool: IPool }): JSX.Element | null {
   const { pool, model, commands, trans } = props;
   const wait = useLongWait(pool, model);
   const words = wait && sayNotedWait(wait, trans);

@@ -14,7 +14,7 @@ import type { IJobs } from '../../model/queueContract';
 import type { IJobRequest, ISubmitSchema } from '../../model/submitContract';
 import { Refusal, SubmitForm } from './submitForm';
 
-export interface ISubmitDialogOptions {
+interface ISubmitDialogOptions {
   /** The form's fields; the dialog opens before they come. */
   schema: Promise<ISubmitSchema>;
   /** What the form begins with. */

@@ -28,7 +28,7 @@ import { isDrawable, SubmitField } from './submitField';
 /** Milliseconds without a change before the server is asked. */
 const PAUSE = 300;
 
-export interface ISubmitFormProps {
+interface ISubmitFormProps {
   schema: ISubmitSchema;
   draft: IJobDraft;
   gpus: readonly IGpu[];
