@@ -82,7 +82,7 @@ def test_a_cell_is_stopped_at_its_time_limit(ranks: Notebook) -> None:
     [
         ("--timeout 0", "--timeout must be a positive number of seconds, not “0”."),
         ("-o 1x", "-o must be a variable name, not “1x”."),
-        ("--nonsense", "unrecognized arguments: --nonsense."),
+        ("--nonsense", "Unrecognized arguments: --nonsense."),
     ],
 )
 def test_bad_options_are_said(ranks: Notebook, options: str, message: str) -> None:

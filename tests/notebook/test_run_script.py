@@ -262,7 +262,7 @@ def test_a_script_can_be_stopped(ranks: Notebook, folder: Path) -> None:
 
 def test_bad_options_of_dist_run_are_said(ranks: Notebook, folder: Path) -> None:
     assert "none.py.\nRelative paths start at " in ranks.fails("%dist_run none.py")
-    assert "the following arguments are required: script" in ranks.fails("%dist_run")
+    assert "The following arguments are required: script" in ranks.fails("%dist_run")
     write(folder / "fine.py", "")
     assert ranks.refused("%dist_run --ranks 7 fine.py") == "unknown_rank"
     ranks.ok("%dist_shutdown")

@@ -70,7 +70,7 @@ test('the trace of a profiled cell opens in Perfetto', async ({
     await button.click();
     expect((await download).suggestedFilename()).toBe(name);
     await expect(
-      page.getByText(`did not respond, so ${name} was downloaded`)
+      page.getByText(`did not respond. ${name} was downloaded`)
     ).toBeVisible();
   });
 });
