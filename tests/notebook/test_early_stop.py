@@ -71,6 +71,7 @@ def test_a_stop_before_the_cell_has_begun_stops_it(tmp_path: Path) -> None:
         life.result(PATIENCE)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_stop_before_a_start_is_known_leaves_nothing_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,6 +143,7 @@ def test_a_notebook_and_a_tool_that_uses_rest(server: Server) -> None:
     notebook.close()
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_stopped_pull_does_not_wait_for_a_cell_of_another_notebook(tmp_path: Path) -> None:
     """It waited for the lock, which it needs to re-create the group, without a limit."""
     loop, ended = LoopThread(), asyncio.Event()
