@@ -86,19 +86,27 @@ class LocalControl:
 
     def start(self, request: PoolRequest) -> PoolRecord:
         """Begin to start a pool."""
-        begun = self._loop.submit(self._start(request))
+        begun: Future[PoolRecord] = Future()
         try:
+            self._loop.submit(self._start(request, begun))
             return begun.result()
         except KeyboardInterrupt:
-            # It is not cancelled, as a thread may just lease GPUs for it, but stopped once it can.
-            ending = self._loop.submit(self._end(begun))
-            if not wait([ending], timeout=_CANCEL).done:
-                raise _still_ending() from None
-            ending.result()
+            # One that has begun is stopped once it can be: a thread may just lease GPUs for it.
+            if not begun.cancel():
+                ending = self._loop.submit(self._end(begun))
+                if not wait([ending], timeout=_CANCEL).done:
+                    raise _still_ending() from None
+                ending.result()
             raise start_cancelled() from None
 
-    async def _start(self, request: PoolRequest) -> PoolRecord:
-        return deepcopy((await self._manager.create(request)).record)
+    async def _start(self, request: PoolRequest, begun: Future[PoolRecord]) -> None:
+        if not begun.set_running_or_notify_cancel():
+            return
+        try:
+            begun.set_result(deepcopy((await self._manager.create(request)).record))
+        except BaseException as error:
+            begun.set_exception(error)
+            raise
 
     async def _end(self, begun: Future[PoolRecord]) -> None:
         with contextlib.suppress(DistError):  # it has not started
