@@ -50,7 +50,7 @@ def test_lines_of_cpp_are_not_the_users() -> None:
     above = [cpp("??"), cpp("CUDACachingAllocator.cpp"), cpp(""), cpp("thread48.o")]
     python = "/usr/local/src/conda/python-3.10.14"
     between = [cpp(f"{python}/Include/internal/pycore_ceval.h", 46), cpp(f"{python}/call.c", 215)]
-    below = [cpp("/work/gcc/libstdc++-v3/src/c++11/thread.cc", 80), cpp("??")]
+    below = [cpp("/usr/src/gcc/libstdc++-v3/src/c++11/thread.cc", 80), cpp("??")]
     blocks = [block(4, *above, LINEAR, *between, CELL, *below), block(100, *above, *below)]
     assert allocated_by_line({"segments": [{"device": 0, "blocks": blocks}]}) == [
         Allocated(CodePlace("In[9]", 5), 4)
