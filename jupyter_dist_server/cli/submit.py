@@ -138,13 +138,13 @@ def _prepare(options: argparse.Namespace, store: Store) -> Submission:
     if getattr(options, "command", [])[:1] == ["--"]:
         options.command = options.command[1:]
     try:
-        folder, is_there = os.getcwd(), True
-    except FileNotFoundError:  # Linux calls it FOLDER (deleted): no file is found in it
-        folder, is_there = os.readlink("/proc/self/cwd"), False
+        folder = os.getcwd()
+    except FileNotFoundError as error:
+        if not os.path.isabs(options.chdir or ""):
+            hint = "Change to another one, or choose one with -D."
+            raise DistError("bad_option", "The working directory was deleted.", hint) from error
+        folder = os.readlink("/proc/self/cwd")  # FOLDER (deleted): no file is found in it
     asked = prepare(JobRequest.of(options), store, folder)
-    if not is_there and asked.job.spec.cwd.startswith(folder):
-        hint = "Change to another one, or choose one with -D."
-        raise DistError("bad_option", "The working directory was deleted.", hint)
     for notice in asked.notices:
         print(f"jdist: {printable(notice)}", file=sys.stderr)
     return asked

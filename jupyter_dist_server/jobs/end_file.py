@@ -59,6 +59,8 @@ def leave_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:
         try:
             with os.fdopen(os.open(fresh, _WRITE, 0o600), "wb") as file:
                 file.write(body)
+                file.flush()
+                os.fsync(file.fileno())  # or the file may be empty after a power loss
             fresh.rename(path)  # half a file would hide the second place
             return
         except OSError as error:

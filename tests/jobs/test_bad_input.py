@@ -99,6 +99,21 @@ def test_a_script_that_nothing_could_run_is_refused(queue: Queue, text: bytes, s
 
 
 @pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["nix.py"], "There is no file nix.py here, and no program of that name in PATH.\n"),
+        (["-D", "/no/folder", "true"], "The folder /no/folder does not exist.\n"),
+    ],
+)
+def test_what_could_not_start_is_refused_unless_a_job_before_it_may_help(
+    queue: Queue, args: list[str], said: str
+) -> None:
+    assert queue.run("submit", *args, code=2) == f"jdist: {said}"
+    before = queue.submit("-H", "true")
+    queue.submit("-d", f"afterok:{before}", *args)
+
+
+@pytest.mark.parametrize(
     "args",
     [
         ["-t", "soon"],

@@ -9,7 +9,10 @@ from .queue_driver import Queue
 OLD = "epoch 1: loss 0.5\n"
 
 
-@pytest.mark.parametrize(("command", "code"), [(["echo", "new"], 0), (["no-such"], 1)])
+NEVER_STARTS = ["--param", "p=no-such", "{p}"]
+
+
+@pytest.mark.parametrize(("command", "code"), [(["echo", "new"], 0), (NEVER_STARTS, 1)])
 def test_run_shows_its_own_output_only(queue: Queue, command: list[str], code: int) -> None:
     (queue.folder / "log.txt").write_text(OLD)
     said = queue.run_program("run", "-o", "log.txt", *command, code=code)

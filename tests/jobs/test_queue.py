@@ -55,7 +55,8 @@ def test_run_shows_the_output_and_ends_as_the_job_does(queue: Queue) -> None:
 def test_how_jobs_fail(
     queue: Queue, command: list[str], state: str, reason: str, detail: str
 ) -> None:
-    job = queue.ended(queue.submit(*command))
+    before = queue.submit("true")  # what a job needs is looked for when it starts
+    job = queue.ended(queue.submit("-d", f"afterok:{before}", *command))
     assert (job["state"], job["reason"]) == (state, reason)
     assert detail in job["detail"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -201,6 +202,9 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         with reading("kernel"):
             is_command = not request.notebook
             environment |= kernel_environment(request.kernel, environment, is_command=is_command)
+    if not dependencies:  # a job before it could bring what is missing
+        may_bring = copies, any(rows), request.torchrun, request.kernel, job.spec.setup
+        _check_launch(job.spec, environment, is_known=not any(may_bring))
     return Submission(job, rows, tasks, dependencies, environment, request.key, copies, notices)
 
 
@@ -234,6 +238,16 @@ def _check(job: Job) -> None:
     check_priority(job.priority)
     if job.spec.max_jobs is not None and job.spec.max_jobs < 1:
         raise DistError("bad_option", "--max-jobs must be at least 1.")
+
+
+def _check_launch(spec: Spec, environment: dict[str, str], *, is_known: bool) -> None:
+    """Refuse what would fail as soon as it is started; `is_known` says that of the program."""
+    if not os.path.isdir(spec.cwd):
+        raise DistError("bad_option", f"The folder {spec.cwd} does not exist.", field="chdir")
+    program, path = spec.argv[0], environment.get("PATH", os.defpath)
+    if is_known and "/" not in program and shutil.which(program, path=path) is None:
+        message = f"There is no file {program} here, and no program of that name in PATH."
+        raise DistError("bad_script", message, field="command")
 
 
 def _open_mode(request: JobRequest) -> str:
