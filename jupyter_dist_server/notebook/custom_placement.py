@@ -13,6 +13,7 @@ from ..gpus.readers.read_gpu_state import read_gpu_state
 from ..placement.allocate_gpus import Allocator
 from ..placement.gpu_policies import find, free_memory
 from ..placement.new_pool_record import allowed, new_record
+from ..placement.ranks_to_gpus import taken
 from ..placement.requests.field_checks import GpuId
 from ..placement.requests.request import PoolRequest
 
@@ -50,7 +51,7 @@ async def custom_map(place: Place, request: PoolRequest) -> PoolRequest:
     Raises
     ------
     DistError
-        If it returns what is no GPU here.
+        If it returns what is no GPU here, or has too few to choose from.
     """
     checked = replace(request, base_env=dict(os.environ), kernel_pid=os.getpid())
     seen = await read_gpu_state()
@@ -66,7 +67,14 @@ async def custom_map(place: Place, request: PoolRequest) -> PoolRequest:
             free.append(FreeGpu(**vars(gpu), memory_free=memory, utilization=busy))
     chosen = {}
     for rank in range((checked.num_ranks or len(free)) if free else 0):
-        answer = place(rank, list(free))
+        try:
+            answer = place(rank, list(free))
+        except IndexError as error:
+            if len(free) == len(inventory.gpus):
+                raise
+            begin = f"The placement function failed for rank {rank} ({error}): "
+            refusals = {one: reasons[one.uuid] for one in inventory.gpus if one.uuid in reasons}
+            raise taken(begin, inventory.gpus, refusals) from error
         if isinstance(answer, bool) or not isinstance(answer, Gpu | int | str):
             raise DistError(
                 "unknown_gpu",

@@ -115,17 +115,17 @@ def place(
         count = request.num_ranks or len(wanted)
         chosen = wanted
         if refused := [gpu for gpu in wanted[:count] if gpu in refusals]:
-            raise _taken("", refused, refusals)
+            raise taken("", refused, refusals)
     else:
         free = [gpu for gpu in wanted if gpu not in refusals]
         count = request.num_ranks or len(free)
         must_be_free = request.wait is not None or request.one_rank_per_gpu
         if not free:
-            raise _taken("No GPU is free: ", wanted, refusals)
+            raise taken("No GPU is free: ", wanted, refusals)
         if len(free) < min(count, len(wanted)) and must_be_free:
             are = "is" if len(free) == 1 else "are"
             few = f"Only {len(free)} of {len(wanted)} GPUs {are} free for {count} ranks: "
-            raise _taken(few, wanted, refusals)
+            raise taken(few, wanted, refusals)
         chosen, why_first = order(request, free, inventory, samples)
     gpus = tuple(chosen[rank % len(chosen)] for rank in range(count))
     _check_sharing(request, gpus)
@@ -224,7 +224,8 @@ def _say(gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> str:
     )
 
 
-def _taken(begin: str, gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> GpusTaken:
+def taken(begin: str, gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> GpusTaken:
+    """Return the error of a start that needs GPUs which cannot be had now."""
     said = _say(gpus, refusals)
     force = ", or use it anyway with --force" if "used by" in said else ""
     return GpusTaken(f"{begin}{said}.", f"Choose other GPUs, wait for these with --wait{force}.")

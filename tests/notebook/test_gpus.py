@@ -225,6 +225,8 @@ print(seen[0], [rank.gpu.index for rank in pool._record.ranks])
 """
     assert "[(1, True), (2, True), (3, True)] [3, 2]" in notebook.ok(code).text
     notebook.ok("%dist_shutdown")
+    said = notebook.fails("jds.start_pool(4, place=lambda rank, gpus: gpus[rank])")
+    assert "failed for rank 3 (list index out of range): GPU 0 is leased by" in said
     assert "returned None for rank 0" in notebook.fails(
         "jds.start_pool(place=lambda rank, gpus: None)"
     )
