@@ -142,15 +142,21 @@ def test_a_cell_that_another_notebook_stops_says_so_in_one_sentence(
     assert one.ok("%%distributed\ndist.barrier()\nkept").lines == ["[0-1] 7"]
 
 
+def hold_the_lock(one: Notebook, other: Notebook, folder: Path) -> tuple[Path, str]:
+    """Run a cell in the other notebook; return the file that ends it, and the cell."""
+    go = folder / "go"
+    waiting = f"while not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    cell = other.send(f"%%rank 0\nimport os, time\n{waiting}\nkept")
+    wait_for(lambda: "busy" in one.ok("%dist_status").text, "the cell's begin")
+    return go, cell
+
+
 def test_a_restart_does_not_wait_for_the_cell_of_another_notebook(
     two: tuple[Notebook, Notebook], tmp_path: Path
 ) -> None:
     one, other = two
     other.ok("%dist_attach")
-    go = tmp_path / "go"
-    waiting = f"while not os.path.exists({str(go)!r}): time.sleep(0.01)"
-    cell = other.send(f"%%rank 0\nimport os, time\n{waiting}\nkept")
-    wait_for(lambda: "busy" in one.ok("%dist_status").text, "the cell's begin")
+    go, cell = hold_the_lock(one, other, tmp_path)
     restarted = one.ok("%dist_restart --ranks 1")
     assert "will be re-created when all ranks are running and idle" in restarted.text
     go.touch()
@@ -163,10 +169,7 @@ def test_a_cell_that_waits_for_the_execution_lock_says_so(
 ) -> None:
     one, other = two
     other.ok("%dist_attach")
-    go = tmp_path / "go"
-    waiting = f"while not os.path.exists({str(go)!r}): time.sleep(0.01)"
-    cell = other.send(f"%%rank 0\nimport os, time\n{waiting}\nkept")
-    wait_for(lambda: "busy" in one.ok("%dist_status").text, "the cell's begin")
+    go, cell = hold_the_lock(one, other, tmp_path)
     limit = "from jupyter_dist_server.notebook.cells import wait_watch\nwait_watch.LIMIT ="
     one.ok(f"{limit} 1")
     result = one.ok(
