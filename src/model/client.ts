@@ -156,9 +156,9 @@ export class Client {
     return this._request('GET', `jobs?states=${states.join()}`);
   }
 
-  /** All tasks of an array of this user. */
+  /** How far the tasks of an array of this user are; `jobs` has one of them. */
   tasks(array: string): Promise<ITasks> {
-    return this._request('GET', `jobs/${encodeURIComponent(array)}`);
+    return this._request('GET', `jobs/${encodeURIComponent(array)}?first=1`);
   }
 
   changeJob(action: JobAction, label: string): Promise<IJobs> {

@@ -85,7 +85,7 @@ export interface IJobs {
   notices?: string[];
 }
 
-/** All tasks of an array; `jobs` has the first 1000. */
+/** How far the tasks of an array are. */
 export interface ITasks extends IJobs {
   states: Partial<Record<JobState, number>>;
   /** The one that failed last. */

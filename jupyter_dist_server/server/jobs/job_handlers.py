@@ -139,17 +139,19 @@ class JobHandler(OneJobHandler):
     """One job, or an array."""
 
     async def get(self, job: str) -> None:
-        """Show all about it."""
+        """Show all about it; of an array the states of all tasks, and the ``?first=1000``."""
         await self.require("read")
+        first = _whole("first", self.get_query_argument("first", str(MOST)), 0, MOST)
 
         def look(store: Store) -> str:
             _refresh(store)
             jobs = select(store, [job])
-            attempts = store.attempts([one.id for one in jobs[:MOST]])
+            attempts = store.attempts([one.id for one in jobs[:first]])
             failed = [one for one in jobs if one.state in FAILURES]
             last = max(failed, key=lambda one: one.ended or 0.0, default=None)
             return jobs_json(
-                jobs,
+                jobs[:first],
+                count=len(jobs),
                 attempts=msgspec.to_builtins(attempts, str_keys=True),
                 states=Counter(one.state for one in jobs),
                 last_failure=last and last.to_json(),
