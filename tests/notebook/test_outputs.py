@@ -214,6 +214,13 @@ def test_input_asks_with_the_rank_in_the_prompt(ranks: Notebook) -> None:
     assert result.lines == ["[1]   got bob"]
 
 
+def test_what_a_cell_sets_in_its_context_stays(ranks: Notebook) -> None:
+    """NumPy's print options and errors are kept there, too."""
+    ranks.ok("%%distributed\nimport decimal\ndecimal.getcontext().prec = 5")
+    assert ranks.ok("%%distributed\ndecimal.Decimal(1) / 3").lines == ["[0-1] Decimal('0.33333')"]
+    ranks.ok("%%distributed\ndecimal.getcontext().prec = 28")
+
+
 def test_variables_stay_in_the_ranks(ranks: Notebook) -> None:
     ranks.ok("%%distributed\nkept = rank + 40")
     assert ranks.ok("'kept' in globals()").mime("text/plain") == ["False"]

@@ -10,6 +10,7 @@ back on this socket if there were none.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import deque
 from collections.abc import Awaitable, Callable
 
@@ -35,6 +36,7 @@ class CellChannel:
         self._run = run
         self._waiting: deque[list[bytes]] = deque()
         self._worker: asyncio.Task[None] | None = None
+        self._context = contextvars.copy_context()
 
     def start(self) -> None:
         """Begin to receive, in the running event loop."""
@@ -47,7 +49,7 @@ class CellChannel:
         while int(self._socket.get(zmq.EVENTS)) & zmq.POLLIN:
             self._waiting.append(self._socket.recv_multipart())
         if self._waiting and self._worker is None:
-            self._worker = self._loop.create_task(self._work())
+            self._worker = self._context.run(self._loop.create_task, self._work())
 
     async def _work(self) -> None:
         try:
@@ -55,5 +57,7 @@ class CellChannel:
                 await self._run(self._socket, self._waiting.popleft())
         finally:
             self._worker = None
+            # What a cell sets there is set in the next one: `np.seterr`, `decimal`, your own.
+            self._context = contextvars.copy_context()
             # Sending may have swallowed the descriptor's news of another request.
             self._loop.call_soon(self._on_readable)
