@@ -108,7 +108,12 @@ def test_python_code_that_catches_the_first_interrupt(three: Notebook) -> None:
     assert is_whole(three)
 
 
-@pytest.mark.parametrize("work", ["await asyncio.sleep(600)", "while True: pass"])
+IN_A_TASK = (
+    "async def work():\n    while True: pass\nawait asyncio.gather(work(), asyncio.sleep(600))"
+)
+
+
+@pytest.mark.parametrize("work", ["await asyncio.sleep(600)", "while True: pass", IN_A_TASK])
 def test_a_cell_that_awaits(three: Notebook, work: str) -> None:
     cell = f"%%distributed\nimport asyncio\nawait asyncio.sleep(0)\nprint('in')\n{work}"
     assert "Ranks 0-2 stopped" in stop_at(three, cell, dict.fromkeys(range(3))).shown

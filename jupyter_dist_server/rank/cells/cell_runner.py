@@ -118,15 +118,23 @@ async def _hold_back_interrupt(work: Coroutine[Any, Any, Any]) -> Any:
 
 @contextlib.contextmanager
 def _interruptible(task: asyncio.Task[Any]) -> Iterator[None]:
-    """Interrupt a cell that has an `await` like any other, and cancel it while it waits there."""
+    """Interrupt a cell that has an `await` like any other, and cancel it while it waits there.
+
+    A task of the cell's that computes meanwhile is cancelled where it is: a `KeyboardInterrupt`
+    would end the event loop.
+    """
     loop, interrupt = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
     assert callable(interrupt)
+    of_others = asyncio.all_tasks(loop) - {task}
 
     def on_interrupt(number: int, frame: Any) -> None:
-        if asyncio.current_task() is task:
+        current = asyncio.current_task()
+        if current is task:
             interrupt(number, frame)
-        else:
-            loop.call_soon_threadsafe(task.cancel)  # wakes the loop, as `call_soon` does not
+            return
+        loop.call_soon_threadsafe(task.cancel)  # wakes the loop, as `call_soon` does not
+        if current is not None and current not in of_others:
+            raise asyncio.CancelledError
 
     signal.signal(signal.SIGINT, on_interrupt)
     try:
