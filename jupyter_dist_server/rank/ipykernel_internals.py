@@ -23,6 +23,7 @@ from jupyter_client.session import extract_header
 from traitlets import default
 from zmq.eventloop.zmqstream import ZMQStream
 
+from ..common.errors import message_of
 from ..common.protocol.jupyter_messages import Content
 from ..common.protocol.pool_session import PoolSession
 
@@ -80,6 +81,21 @@ class BaseKernel(IPythonKernel):
             yield
         finally:
             self._restore_input()
+
+
+@contextlib.contextmanager
+def outside_of_event_loop() -> Iterator[None]:
+    """Let a program that runs in a cell, and so in the kernel's event loop, run one of its own."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    asyncio.tasks._leave_task(loop, task)
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio.set_event_loop(loop)
+        asyncio._set_running_loop(loop)
+        asyncio.tasks._enter_task(loop, task)
 
 
 @contextlib.contextmanager
@@ -157,7 +173,7 @@ class BaseShell(ZMQInteractiveShell):
     ) -> dict[str, Any]:
         """Return what the history of errors keeps: what was shown, as rendering takes long."""
         name, shown = type(exception).__name__, self._last_traceback or []
-        return {"ename": name, "evalue": str(exception), "traceback": shown}
+        return {"ename": name, "evalue": message_of(exception), "traceback": shown}
 
     def on_error(self, error: BaseException | None) -> None:
         """Change what is shown of an error's traceback."""

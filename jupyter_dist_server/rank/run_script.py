@@ -20,6 +20,7 @@ from typing import Any
 
 from IPython import get_ipython
 
+from .ipykernel_internals import outside_of_event_loop
 from .script_surroundings import restored
 from .users_code import run_code, without_frames_of_ours
 
@@ -77,7 +78,8 @@ def run_script(
         sys.path.insert(0, folder)
         try:
             code = _load_module(target, module) if is_module else _load_script(target, module)
-            run_code(code, module.__dict__)
+            with outside_of_event_loop():
+                run_code(code, module.__dict__)
         except SystemExit as end:
             _raise_for_code(end.code)
 

@@ -247,6 +247,18 @@ def test_classes_of_a_script_can_be_pickled_and_sent_to_processes(
     assert shown == ["[0-1] 3", "[0-1] spawn 8", "[0-1] fork 8"]
 
 
+def test_a_script_may_have_event_loops_of_its_own(ranks: Notebook, folder: Path) -> None:
+    main = "import asyncio\nasync def main():\n    await asyncio.sleep(0)\n    print('ran')\n"
+    write(folder / "loops.py", f"{main}asyncio.run(main())\nasyncio.run(main())\n")
+    for options in ("", "-i "):
+        assert ranks.ok(f"%dist_run {options}loops.py").lines == ["[0-1] ran", "[0-1] ran"]
+    assert ranks.ok("%%distributed\nawait asyncio.sleep(0)\n1").lines == ["[0-1] 1"]
+    write(folder / "loops.py", "import asyncio\nprint('in')\nasyncio.run(asyncio.sleep(600))")
+    stopped = ranks.run("%dist_run loops.py", until=lambda r: "in" in r.text, act=ranks.interrupt)
+    assert stopped.status == "error" and "Ranks 0-1 stopped" in stopped.shown
+    assert ranks.ok("%%distributed\nawait asyncio.sleep(0)\n1").lines == ["[0-1] 1"]
+
+
 def test_a_script_can_be_stopped(ranks: Notebook, folder: Path) -> None:
     waits = "import time\ndef main():\n    for _ in range(600):\n        time.sleep(0.1)\n"
     write(folder / "waits.py", f"{waits}print('waits')\nmain()\n")

@@ -27,6 +27,7 @@ COUNT = "a group in which ranks are at different collectives is not re-created a
 DESTROY = "a script that calls destroy_process_group cannot run twice"
 ESTIMATE = "%dist_memory --estimate fails"
 HISTORY = "nobody learns which lines filled the memory of a GPU"
+LOOPS = "a script that calls asyncio.run cannot run"
 CHILD = "a worker that a rank forks cannot have a process group of its own"
 
 C10D = "torch.distributed.distributed_c10d"
@@ -77,6 +78,8 @@ ATTRIBUTES: list[tuple[Any, str, str]] = [
 """Owner, attribute of its objects, and what breaks without."""
 
 NAMES: list[tuple[Any, str, str]] = [
+    *[("asyncio.tasks", f"_{does}_task", LOOPS) for does in ("leave", "enter")],
+    ("asyncio", "_set_running_loop", LOOPS),
     *[(WORLD, f"pg_{name}", CHILD) for name in ("map", "names", "group_ranks", "to_tag")],
     *[(WORLD, name, CHILD) for name in ("pg_backend_config", "tags_to_pg")],
     (C10D, "_unregister_all_process_groups", CHILD),
