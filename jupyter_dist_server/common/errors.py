@@ -50,3 +50,11 @@ def reading(field: str) -> Iterator[None]:
     except DistError as error:
         error.field = error.field or field
         raise
+
+
+def message_of(error: BaseException) -> str:
+    """Return an error's message; if its class fails to make one, what Python shows instead."""
+    try:
+        return str(error)
+    except Exception:
+        return "<exception str() failed>"

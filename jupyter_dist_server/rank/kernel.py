@@ -147,9 +147,9 @@ class RankKernel(
         outbox, sent = self.iopub_thread.outbox, self.iopub_thread.sent
         file = f"{asked.file}-rank-{os.environ['RANK']}.txt"
         outbox.begin(cell, Budget(asked.limit, file, asked.largest_display))
-        self._begin(asked.execution_count, asked.cell_id)
         handler = ignore_sigint()
         try:
+            self._begin(asked.execution_count, asked.cell_id)
             with self.profiled(asked.profile):
                 try:
                     self._allow_interrupts(cell)
@@ -239,9 +239,9 @@ class RankKernel(
         self._interrupted_at = None
 
     def _end(self) -> None:
+        self._state, self._since = "idle", clock.now()
         take_in_everything(self.iopub_thread.captured)
         self.makers.note(self.shell.user_ns, self._cell)
-        self._state, self._since = "idle", clock.now()
 
     @hears(StatusRequest)
     def dist_status_request(self, asked: Asked[StatusRequest]) -> None:

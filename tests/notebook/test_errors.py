@@ -87,6 +87,26 @@ def test_a_failing_cell_stops_run_all(ranks: Notebook) -> None:
     assert ranks.follow(second).status == "aborted"
 
 
+def test_an_error_whose_message_cannot_be_made_is_named(ranks: Notebook) -> None:
+    code = "class Wrong(Exception):\n    def __str__(self): raise RuntimeError('bad')\nraise Wrong"
+    assert "with Wrong: <exception str() failed>" in ranks.fails(f"%%distributed\n{code}")
+
+
+def test_an_error_is_shown_where_the_users_own_stream_is_closed(ranks: Notebook) -> None:
+    code = "import io, sys\nown, sys.stdout = sys.stdout, io.StringIO()\nsys.stdout.close()"
+    error = ranks.fails(f"%%distributed\n{code}\n1 / 0")
+    assert "ZeroDivisionError: division by zero" in error and "closed file" not in error
+    ranks.run("%%distributed\nsys.stdout = own")
+
+
+def test_names_that_are_no_strings_do_no_harm(ranks: Notebook) -> None:
+    ranks.ok("%%distributed\nglobals()[1] = 'one'")
+    assert ranks.ok("%%distributed\nglobals().pop(1)").lines == ["[0-1] 'one'"]
+    ranks.ok("%%distributed\nglobals()[1] = 2; shown = 3")
+    assert "shown" in ranks.ok("%dist_vars").text
+    ranks.ok("%%distributed\ndel globals()[1]")
+
+
 def test_syntax_error(ranks: Notebook) -> None:
     assert "SyntaxError" in ranks.fails("%%distributed\ndef f(:")
 

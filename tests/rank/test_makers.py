@@ -27,3 +27,10 @@ def test_copies_of_cells_are_left_out() -> None:
     makers.note(namespace, 3)
     made = {name: makers.cell_of(name, value) for name, value in namespace.items()}
     assert {name for name, cell in made.items() if cell} == {"_1", "_idle"}
+
+
+def test_keys_of_any_kind_do_no_harm() -> None:
+    makers = Makers()
+    namespace: dict[object, object] = {"x": Thing(), 1: "text", (2,): [1]}
+    makers.note(namespace, 3)
+    assert makers.cell_of("x", namespace["x"]) == 3

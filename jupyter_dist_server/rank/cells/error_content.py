@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...common.errors import message_of
 from ...common.protocol.jupyter_messages import Content
 
 _LONGEST = 100_000
@@ -15,7 +16,7 @@ _LONGEST_LINE = 200
 def error_content(kind: str, error: BaseException, traceback: Iterable[str]) -> Content:
     """Return ``{ename, evalue, traceback}``, as Jupyter's messages have it."""
     parts = [_bounded(part) for part in traceback]
-    return {"ename": kind, "evalue": _bounded(str(error)), "traceback": parts}
+    return {"ename": kind, "evalue": _bounded(message_of(error)), "traceback": parts}
 
 
 def in_one_line(reply: Content) -> str:

@@ -126,8 +126,9 @@ class RankShell(BaseShell):
 
     def show_error(self, error: BaseException, kind: type, traceback: list[str]) -> bool:
         """Publish an error, and say whether it is the end of the cell."""
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):  # it may be the user's own, and closed
+                stream.flush()
         hook = self.displayhook
         in_display = getattr(hook, "msg", None) is not None  # of the cell's last value
         content = error_content(kind.__name__, error, traceback)

@@ -16,10 +16,10 @@ class Makers:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Any, int | None]] = {}
+        self._known: dict[Any, tuple[Any, int | None]] = {}
         """By name: what tells the object, and the notebook's number of the cell."""
 
-    def note(self, variables: Mapping[str, Any], cell: int | None) -> None:
+    def note(self, variables: Mapping[Any, Any], cell: int | None) -> None:
         """Note what has changed since the last time; `None` is no cell, such as a push."""
         known = self._known
         self._known = {
@@ -27,7 +27,8 @@ class Makers:
             if name in known and _is(known[name][0], value)
             else (_reference(value), cell)
             for name, value in list(variables.items())
-            if not (name.startswith("_i") and type(value) is str)
+            # `globals()` takes any key.
+            if not (type(value) is str and isinstance(name, str) and name.startswith("_i"))
         }
 
     def cell_of(self, name: str, value: Any) -> int | None:

@@ -133,7 +133,9 @@ class VariableHandlers(LongAnswers):
     def _user_variables(self) -> Iterator[tuple[str, Any]]:
         """Yield what the user has assigned: no functions, classes or modules."""
         code = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType)
-        for name, value in sorted(self.shell.user_ns.items()):
+        names = [name for name in self.shell.user_ns if isinstance(name, str)]  # of any keys
+        for name in sorted(names):
+            value = self.shell.user_ns[name]
             hidden = name.startswith("_") or name in self.shell.user_ns_hidden
             if not hidden and not isinstance(value, code):
                 yield name, value
