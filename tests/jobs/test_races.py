@@ -5,13 +5,21 @@ from __future__ import annotations
 import os
 import select
 import signal
+from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import psutil
+import pytest
 
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.jobs.file_changes import Wake
 from jupyter_dist_server.jobs.leases.lease import Lease
+from jupyter_dist_server.jobs.schedule.overview import overview
+from jupyter_dist_server.jobs.store.job import Job, Spec
+from jupyter_dist_server.jobs.store.states import CANCELLED, CONFIGURING, PENDING
+from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 
 from ..fake_nvml.build import State
@@ -66,3 +74,44 @@ def test_who_waits_is_woken_when_the_dispatcher_is_killed(queue: Queue) -> None:
         assert not select.select([wake.descriptor], [], [], 0)[0]
         dispatcher.kill()
         assert select.select([wake.descriptor], [], [], PATIENCE)[0]
+
+
+JOB = Job(params={}, name="a", spec=Spec(argv=["true"], cwd="/"), cpus=0)
+
+
+def after_first_read(
+    monkeypatch: pytest.MonkeyPatch, table: str, change: Callable[[Store], Any]
+) -> None:
+    """Have another process change the queue as soon as its jobs are read for the first time."""
+    read, changes = Store.read, [change]
+
+    def read_and_change(store: Store, query: str, *values: Any) -> Any:
+        rows = read(store, query, *values)
+        if changes and f"FROM {table}" in query:
+            change = changes.pop()
+            with closing(Store(store.folder)) as other:
+                change(other)
+        return rows
+
+    monkeypatch.setattr(Store, "read", read_and_change)
+
+
+def test_a_job_that_ends_while_dependencies_are_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.submit([JOB], "first")
+    store.submit([JOB], "second", dependencies=[(1, "afterok")])
+    after_first_read(monkeypatch, "dependencies", lambda other: other.change([2], state=CANCELLED))
+    ((first, kind),) = store.dependencies()[2]
+    assert (first.id, kind) == (1, "afterok")
+    assert store.dependencies() == {}
+
+
+def test_a_job_that_starts_while_the_queue_is_read_is_shown_once(
+    leases: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.submit([JOB], "first")
+    waits = store.get(1)
+    after_first_read(monkeypatch, "jobs", lambda other: other.move(waits, CONFIGURING))
+    assert [(row.id, row.state) for row in overview(store)] == [("1", PENDING)]
+    assert [(row.id, row.state) for row in overview(store)] == [("1", CONFIGURING)]

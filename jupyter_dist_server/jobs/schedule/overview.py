@@ -76,8 +76,9 @@ def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False)
     start : bool
         Whether to tell when what waits is expected to start.
     """
-    active, pending = store.active(), store.pending()
-    found = obstacles(pending, active, store.dependencies(), time.time())
+    with store.at_one_time():  # or a job that starts meanwhile would be in neither list
+        active, pending, upon = store.active(), store.pending(), store.dependencies()
+    found = obstacles(pending, active, upon, time.time())
     boards = others(store)
     eligible = [job for job in pending if job.id not in found]
     there = situation_of(store, gpus, eligible, active, boards)

@@ -128,17 +128,18 @@ class StoreReader(StoreFile):
 
     def dependencies(self) -> dict[int, list[tuple[Job, str]]]:
         """Return what pending jobs depend on: by id, other jobs and how they must have ended."""
-        rows = self.read(
-            "SELECT job, upon, type FROM dependencies JOIN jobs ON jobs.id = job "
-            "WHERE jobs.state = 'PENDING'"
-        )
-        others = {
-            job.id: job
-            for job in self.select(
-                "id IN (SELECT upon FROM dependencies JOIN jobs AS j ON j.id = job "
-                "WHERE j.state = 'PENDING')"
+        with self.at_one_time():
+            rows = self.read(
+                "SELECT job, upon, type FROM dependencies JOIN jobs ON jobs.id = job "
+                "WHERE jobs.state = 'PENDING'"
             )
-        }
+            others = {
+                job.id: job
+                for job in self.select(
+                    "id IN (SELECT upon FROM dependencies JOIN jobs AS j ON j.id = job "
+                    "WHERE j.state = 'PENDING')"
+                )
+            }
         found: dict[int, list[tuple[Job, str]]] = {}
         for row in rows:
             found.setdefault(row["job"], []).append((others[row["upon"]], row["type"]))

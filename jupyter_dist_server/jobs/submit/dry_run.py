@@ -55,10 +55,11 @@ def dry_run(asked: Submission, store: Store) -> DryRun:
         return DryRun(0, [], False, [], None, None, False, "None", sentence)
     now = time.time()
     job = replace(asked.job, params=(asked.rows or [{}])[0], submitted=now, queued=now)
-    pending, active = store.pending(), store.active()
+    with store.at_one_time():  # or a job that starts meanwhile would be in both lists
+        pending, active, waits = store.pending(), store.active(), store.dependencies()
     upon = {job.id: [(store.get(id), kind) for id, kind in asked.dependencies]}
     (obstacle,) = obstacles([job], active, upon, now).values() or (None,)
-    others = obstacles(pending, active, store.dependencies(), now)
+    others = obstacles(pending, active, waits, now)
     eligible = [one for one in pending if one.id not in others]
     told = asked.count, commands(job, asked.rows)
     if obstacle:
