@@ -8,9 +8,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
 from ..common.files.shared_folder import FOLDER
 from .leases.held_file import name_of
-from .store.job import Job
+from .store.job import Job, Spec
 from .store.store import Store
 from .variables import JOB, KERNEL_FOLDER
 
@@ -18,6 +20,8 @@ _TORCHRUN_LOGS = {"PET_LOG_DIR", "PET_REDIRECTS", "PET_TEE"}
 """Variables that have torchrun keep what ranks print: whoever sets one wants to read that."""
 _PATTERN = re.compile(r"%(\d*)([%jJAaxuN])")
 _INTERPRETER = re.compile(rb"#![ \t]*([^ \t\n]+)")
+_OUTPUT = 4
+"""The place of the notebook that is written: behind Python, its two arguments, and the copy."""
 _LONGEST_LINE = 256
 """Bytes of a script that Linux reads to find its interpreter."""
 
@@ -132,8 +136,26 @@ def output_notebook(job: Job) -> str | None:
     """Return the notebook that a job writes, if it runs one."""
     if not job.spec.notebook:
         return None
-    # Behind Python, its two arguments, and the copy that runs.
-    return _path(job, with_parameters(job.spec.argv[4], job.params))
+    return _path(job, with_parameters(job.spec.argv[_OUTPUT], job.params))
+
+
+def with_name(spec: Spec, name: str) -> Spec:
+    """Put a job's name in the place of ``%x`` in the names of its files."""
+    argv = list(spec.argv)
+    if spec.notebook:
+        argv[_OUTPUT] = _with_name(argv[_OUTPUT], name)
+    error = spec.error and _with_name(spec.error, name)
+    output = _with_name(spec.output, name)
+    return msgspec.structs.replace(spec, argv=argv, output=output, error=error)
+
+
+def _with_name(pattern: str, name: str) -> str:
+    def value(match: re.Match[str]) -> str:
+        if match[2] != "x":
+            return match[0]
+        return fill_pattern(match[0], "", "", "", name).replace("%", "%%")
+
+    return _PATTERN.sub(value, pattern)
 
 
 def _path(job: Job, pattern: str) -> str:

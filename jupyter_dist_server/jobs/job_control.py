@@ -13,6 +13,7 @@ from ..common.errors import DistError
 from ..common.units import format_gpus
 from .admin_policy import allowed_limit
 from .end_file import start_again
+from .job_command import with_name
 from .launch.ensure_dispatcher import ensure
 from .schedule.may_start import HELD
 from .store.job import Job
@@ -127,6 +128,7 @@ def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
         if wanted.time is not None:
             left += _update_limit(store, ids, seconds)
         if wanted.name:
+            _keep_file_names(store, ids)
             store.change(ids, name=wanted.name)
         told = {"comment": wanted.comment, "grace": grace}
         if spec := {name: value for name, value in told.items() if value is not None}:
@@ -144,6 +146,18 @@ def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
             job.poke()
     ensure(store)
     return left
+
+
+def _keep_file_names(store: Store, ids: Sequence[int]) -> None:
+    """Have the files of jobs stay theirs: ``%x`` in their names is what the jobs are called now."""
+    alike: dict[tuple[int, str], list[Job]] = {}
+    for job in store.get_all(ids):
+        if job.has_output or job.state in ACTIVE:  # its runner may have opened them
+            alike.setdefault((id(job.spec), job.name), []).append(job)
+    for (_, name), found in alike.items():
+        if (kept := with_name(found[0].spec, name)) != found[0].spec:
+            fields = {"argv": kept.argv, "output": kept.output, "error": kept.error}
+            store.change_spec([job.id for job in found], **fields)
 
 
 def _check_gpus(gpus: int) -> None:

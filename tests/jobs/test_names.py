@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from contextlib import closing
 
+from jupyter_dist_server.jobs.job_command import log_paths, output_notebook
+from jupyter_dist_server.jobs.job_control import Update, update
+from jupyter_dist_server.jobs.store.job import Job, Spec
+from jupyter_dist_server.jobs.store.states import CONFIGURING, RUNNING
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 from jupyter_dist_server.jobs.submit.submission import read_dependencies
 
-from .queue_driver import Queue
+from ..waiting import wait_for
+from .queue_driver import UNTIL_GO, Queue
 
 
 def labels(text: str) -> list[str]:
@@ -47,3 +52,39 @@ def test_a_name_of_arrays(queue: Queue) -> None:
     assert queue.run("cancel", "run") == ""
     assert labels(queue.run("show", "--json", "run")) == ["4_0", "4_1"]
     assert "Job 4_0 has not started" in queue.run("logs", "run", code=2)
+
+
+def test_a_job_that_gets_another_name_keeps_its_output(queue: Queue) -> None:
+    names = ["-J", "run", "-o", "%x-%j.log", "-e", "%x-%j.err"]
+    job = queue.submit("-c", "0", *names, "sh", "-c", f"echo up; {UNTIL_GO[2]}; echo down >&2")
+    log = queue.folder / f"run-{job}.log"
+    wait_for(lambda: log.exists() and log.read_text() == "up\n", "its output")
+    queue.run("update", "-J", "other", job)
+    assert queue.run_program("logs", job) == "up\n"
+    (queue.folder / "go").touch()
+    assert queue.ended(job)["name"] == "other"
+    queue.run("update", "-J", "third", job)
+    assert queue.run_program("logs", "-e", "third") == "down\n"
+    queue.run("requeue", job)
+    assert queue.ended(job)["attempt"] == 2
+    assert queue.run_program("logs", job) == "up\nup\n"
+    assert not list(queue.folder.glob("other*")) + list(queue.folder.glob("third*"))
+
+
+def test_only_the_files_of_started_jobs_keep_the_old_name(queue: Queue) -> None:
+    notebook = ["python", "-m", "run", "copy.ipynb", "%x-%j.ipynb"]
+    spec = Spec(argv=notebook, cwd="/", output="%%x-%8x-%j", notebook="train.ipynb")
+    with closing(Store(store_folder())) as store:
+        run = Job(params={}, name="50%/a", spec=spec, held=True)
+        store.submit([run] * 3, "token", is_array=True)
+        store.change([1], state=RUNNING, started=1.0)
+        store.change([2], state=CONFIGURING)
+        jobs = store.select()
+        named = [(log_paths(job)[0], output_notebook(job)) for job in jobs]
+        assert named[0] == ("/%x-00050%_a-1", "/50%_a-1.ipynb")
+        update(store, jobs, Update(name="b"))
+        jobs = store.select()
+        assert [job.name for job in jobs] == ["b"] * 3
+        assert named[:2] == [(log_paths(job)[0], output_notebook(job)) for job in jobs[:2]]
+        assert log_paths(jobs[2])[0] == "/%x-0000000b-3"
+        assert output_notebook(jobs[2]) == "/b-3.ipynb"
