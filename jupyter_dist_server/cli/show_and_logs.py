@@ -93,7 +93,7 @@ def run_logs(options: argparse.Namespace, store: Store) -> int:
     """Print what a job has printed."""
     refresh(store)
     job = select_one(store, options.job)
-    if not options.follow and job.started is None:
+    if not options.follow and not job.has_output:
         raise DistError("no_log", f"Job {job.label} has not started: {job.state}.", job.detail)
     path = log_paths(job)[options.error]
     if not options.follow and not os.path.exists(path):

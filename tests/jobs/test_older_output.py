@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from .queue_driver import Queue
+from ..fake_nvml.build import State
+from .queue_driver import UNTIL_GO, Queue
 
 OLD = "epoch 1: loss 0.5\n"
 
@@ -25,3 +26,15 @@ def test_a_job_that_never_started_has_no_output(queue: Queue) -> None:
     job = queue.submit("--hold", "-o", "log.txt", "true")
     queue.run("cancel", job)
     assert queue.run_program("logs", "-f", job) == ""
+
+
+def test_a_requeued_job_that_waits_has_the_output_of_its_attempts(
+    queue: Queue, fake_nvml: State
+) -> None:
+    fake_nvml.write(gpus=1)
+    job = queue.submit("-G", "1", "echo", "up")
+    queue.ended(job)
+    queue.submit("-G", "1", *UNTIL_GO)
+    queue.run("requeue", job)
+    assert queue.show(job)["state"] == "PENDING"
+    assert queue.run_program("logs", job) == "up\n"
