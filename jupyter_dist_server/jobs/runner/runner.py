@@ -157,18 +157,25 @@ class Runner:
 
     def _watch(self, child: int) -> int:
         """Wait for the job's end, and end it when it is time; return the status of `waitpid`."""
+        status = None
         while True:
             # Adopted orphans are reaped here, too.
             with contextlib.suppress(ChildProcessError):
                 while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                     if ended[0] == child:
-                        return ended[1]
+                        status = ended[1]
+            if status is not None and self._is_over():
+                return status
             self._look()
             moments = [self._kill_at, self._signal_at(), self._ends_at]
             moments += [limit.due for limit in self._log_limits]
             due = [moment for moment in moments if moment is not None]
             self._sleep(min(due) - time.monotonic() if due else None)
             self._on_time()
+
+    def _is_over(self) -> bool:
+        """Tell whether what the job's process has left behind has no time of its own to end."""
+        return self._ended_by is None or self._is_killed or not descendants()
 
     def _sleep(self, seconds: float | None) -> None:
         """Wait for a signal, or until somebody has removed a file of the lease."""
@@ -210,8 +217,7 @@ class Runner:
         if (moment := self._signal_at()) and now >= moment and self.job.spec.signal:
             self._signal_sent = True
             send(descendants(), self.job.spec.signal[0])
-        if self._ends_at is not None and now >= self._ends_at and self._ended_by is None:
-            self._ends_at = None
+        if self._ends_at is not None and now >= self._ends_at:
             self._end(TIMEOUT)
         for limit in self._log_limits:
             if limit.due is not None and now >= limit.due:
@@ -227,6 +233,7 @@ class Runner:
     def _end(self, state: str) -> None:
         if self._ended_by is None:
             self._ended_by = state
+            self._ends_at = None
             self._kill_at = self._kill_at or time.monotonic() + self.job.spec.grace
             with contextlib.suppress(DistError):  # a full disk: it is ended all the same
                 self._store.move(self.job, COMPLETING)

@@ -1,0 +1,47 @@
+"""How a job is ended: which processes get which signal, and how long they have then."""
+
+from __future__ import annotations
+
+import time
+
+from ..waiting import wait_for
+from .queue_driver import Queue
+from .test_races import runner_of
+
+SAVES = "trap 'sleep 0.5; echo saved; exit' TERM; echo up; while :; do sleep 0.05; done"
+"""Saves when it is asked to end; in a script that just dies then."""
+
+
+def test_what_a_script_has_started_has_the_grace_time_too(queue: Queue) -> None:
+    cancelled = queue.submit("-c", "0", "bash", "-c", f'bash -c "{SAVES}"; true')
+    runner_of(queue, cancelled)
+    queue.run("cancel", cancelled)
+    limited = queue.submit("-c", "0", "-t", "0:01", "bash", "-c", f'bash -c "{SAVES}"; true')
+    for job, state in ((cancelled, "CANCELLED"), (limited, "TIMEOUT")):
+        assert queue.ended(job)["state"] == state
+        assert "saved\n" in queue.output(job)
+
+
+def test_what_a_script_has_started_is_killed_after_the_grace_time(queue: Queue) -> None:
+    code = "bash -c \"trap '' TERM; echo up; while :; do sleep 0.05; done\"; true"
+    job = queue.submit("-c", "0", "--grace", "1", "bash", "-c", code)
+    runner = runner_of(queue, job)
+    processes = runner.children(recursive=True)
+    queue.run("cancel", job)
+    found = queue.ended(job)
+    assert found["state"] == "CANCELLED" and found["ended"] - found["cancel_at"] >= 1
+    assert not any(process.is_running() for process in processes)
+
+
+def test_a_runner_sleeps_when_the_limit_passes_in_the_grace_time(queue: Queue) -> None:
+    code = "trap '' TERM; echo up; sleep 1000"
+    job = queue.submit("-c", "0", "-t", "0:03", "--grace", "1000", "sh", "-c", code)
+    runner = runner_of(queue, job)
+    queue.run("cancel", job)
+    ends_by = queue.show(job)["ends_by"]
+    wait_for(lambda: time.time() > ends_by + 0.5, "the limit")
+    before = runner.num_ctx_switches().voluntary
+    wait_for(lambda: time.time() > ends_by + 1.5, "another second")
+    assert runner.num_ctx_switches().voluntary - before < 30
+    queue.run("cancel", "--now", job)
+    assert queue.ended(job)["state"] == "CANCELLED"
