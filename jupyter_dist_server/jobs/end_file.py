@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .store.job import AGAIN, REQUEUES, Job
-from .store.states import FAILED, PENDING
+from .store.states import FAILED, OUT_OF_MEMORY, PENDING
 from .store.store import Store
 from .store.store_folder import store_name
 
@@ -41,7 +41,8 @@ def write_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:
     with store.writing():  # or the job would stay as it is, if we were killed in between
         if store.move(job, **fields):
             ended = store.get(job.id)
-            asks = ended.state == FAILED and ended.exit_code in ended.spec.requeue_on
+            is_own = ended.state in (FAILED, OUT_OF_MEMORY) and ended.cancel_at is None
+            asks = is_own and ended.exit_code in ended.spec.requeue_on
             if asks and ended.attempt <= REQUEUES:
                 told = f"Started again: it ended with exit code {ended.exit_code}."
                 start_again(store, ended, told)

@@ -78,6 +78,25 @@ def test_some_exit_codes_start_a_job_again(queue: Queue) -> None:
     assert "no list of exit codes" in queue.run("submit", "--requeue-on", "x", "true", code=2)
 
 
+def test_memory_that_ran_out_before_says_nothing_of_an_attempt(queue: Queue) -> None:
+    code = f"[ $JDIST_ATTEMPT != 1 ] || echo '{OOM}'; exit 3"
+    job = queue.submit("-c", "0", "-o", "kept", "sh", "-c", code)
+    assert queue.ended(job)["state"] == "OUT_OF_MEMORY"
+    queue.run("requeue", job)
+    wait_for(lambda: queue.show(job)["attempt"] == 2 and queue.show(job)["ended"], "its end")
+    assert (queue.show(job)["state"], queue.show(job)["exit_code"]) == ("FAILED", 3)
+    other = ["-c", "0", "-o", "kept", "--open-mode", "append", "sh", "-c"]
+    assert queue.ended(queue.submit(*other, "exit 3"))["state"] == "FAILED"
+    emptied = "echo CUDA out of memory > kept; exit 3"
+    assert queue.ended(queue.submit(*other, emptied))["state"] == "OUT_OF_MEMORY"
+
+
+def test_an_exit_code_starts_a_job_again_whose_memory_ran_out(queue: Queue) -> None:
+    code = f"[ $JDIST_ATTEMPT = 1 ] || exit 0; echo '{OOM}'; exit 75"
+    job = queue.ended(queue.submit("-c", "0", "--requeue-on", "75", "sh", "-c", code))
+    assert (job["state"], job["attempt"]) == ("COMPLETED", 2)
+
+
 def test_a_command_is_run_at_the_end(queue: Queue) -> None:
     command = 'echo "$JDIST_JOB_LABEL $JDIST_JOB_STATE $JDIST_JOB_EXIT_CODE" > told'
     queue.submit("-c", "0", "--notify", command, "sh", "-c", "exit 3")

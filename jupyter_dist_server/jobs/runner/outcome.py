@@ -7,7 +7,6 @@ import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..job_command import log_paths
 from ..logs.log_reader import LogReader
 from ..store.attempt import GpuUsage
 from ..store.job import Job
@@ -42,7 +41,9 @@ class Outcome:
     exit_signal: int | None = None
 
 
-def outcome(job: Job, code: int, ended_by: str | None, killed_for_memory: str) -> Outcome:
+def outcome(
+    job: Job, code: int, ended_by: str | None, killed_for_memory: str, begins: Mapping[str, int]
+) -> Outcome:
     """Tell what became of a job.
 
     Parameters
@@ -55,12 +56,14 @@ def outcome(job: Job, code: int, ended_by: str | None, killed_for_memory: str) -
         The state that ending it ourselves leads to.
     killed_for_memory : str
         What the kernel says of that.
+    begins : mapping of str to int
+        The files of its output, and how many bytes of each are older than this attempt.
     """
     if ended_by:
         state, (reason, told) = ended_by, _ASKED[ended_by]
     elif code == 0:
-        state, reason, told = COMPLETED, "None", _killed_rank(job)
-    elif told := killed_for_memory or _out_of_memory(job):
+        state, reason, told = COMPLETED, "None", _killed_rank(job, begins)
+    elif told := killed_for_memory or _out_of_memory(job, begins):
         state, reason = OUT_OF_MEMORY, "OutOfMemory"
     elif code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
@@ -79,24 +82,25 @@ def outcome(job: Job, code: int, ended_by: str | None, killed_for_memory: str) -
     )
 
 
-def _killed_rank(job: Job) -> str:
+def _killed_rank(job: Job, begins: Mapping[str, int]) -> str:
     """Return a sentence if torchrun tells of a rank that a signal has ended, and it went on."""
     if job.spec.torchrun:
-        for text in _last_lines(job):
+        for text in _last_lines(begins):
             if found := _KILLED_RANK.search(text):
                 return f"Rank {found[2]} (pid {found[3]}) was ended by signal {found[1]} meanwhile."
     return ""
 
 
-def _last_lines(job: Job) -> Iterator[str]:
-    for path in dict.fromkeys(log_paths(job)[::-1]):
-        piece = LogReader(path, -_TAIL).read()
-        yield piece.data.decode(errors="replace") if piece else ""
+def _last_lines(begins: Mapping[str, int]) -> Iterator[str]:
+    for path, begin in [*begins.items()][::-1]:  # errors first
+        if piece := LogReader(path, -_TAIL).read():
+            begin = begin if begin <= piece.size else 0  # emptied meanwhile
+            yield piece.data[max(0, begin - piece.start) :].decode(errors="replace")
 
 
-def _out_of_memory(job: Job) -> str:
+def _out_of_memory(job: Job, begins: Mapping[str, int]) -> str:
     """Return a sentence if the last lines of the output say that memory ran out."""
-    for text in _last_lines(job):
+    for text in _last_lines(begins):
         if found := _GPU_MEMORY.search(text):
             return f"GPU memory ran out: {found[0].strip()[:_LONGEST]}"
         if job.memory and (found := _MEMORY.search(text)):

@@ -74,6 +74,8 @@ class Runner:
         """By the monotonic clock: neither a step of the clock nor sleep counts."""
         self._memory = MemoryWatch()
         self._log_limits: list[LogLimit] = []
+        self._begins: dict[str, int] = {}
+        """The files of its output, and how long they were before this attempt."""
         self._wakeup, sender = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
         self._poll.register(self._wakeup, select.POLLIN)
@@ -139,8 +141,8 @@ class Runner:
         os.umask(self.job.spec.umask)
         out = os.open(output, flags, 0o666)
         err = out if error == output else os.open(error, flags, 0o666)
-        paths = dict.fromkeys((output, error))
-        self._log_limits = [LogLimit(path, self.job.spec.log_max) for path in paths]
+        self._begins = {output: os.fstat(out).st_size, error: os.fstat(err).st_size}
+        self._log_limits = [LogLimit(path, self.job.spec.log_max) for path in self._begins]
         waits, release = os.pipe2(os.O_CLOEXEC)
         self._refused, refusal = os.pipe2(os.O_CLOEXEC)
         child = os.fork()
@@ -268,7 +270,7 @@ class Runner:
         if code in (-signal.SIGKILL, 128 + signal.SIGKILL):
             words = self._memory.explain(child, time.monotonic() - self._started + 1.0)
             told = f"Ended by signal 9 (SIGKILL){words}" if words else ""
-        found = outcome(self.job, code, self._ended_by, told)
+        found = outcome(self.job, code, self._ended_by, told, self._begins)
         with contextlib.suppress(DistError):
             unused = unused_gpus(self.job, self._store.usage(self.job))
             found = replace(found, detail=f"{found.detail} {unused}".strip())
