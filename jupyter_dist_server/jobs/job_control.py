@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Sequence
 
 import msgspec
-import psutil
 
 from ..common.errors import DistError
 from ..common.units import format_gpus
@@ -15,6 +13,7 @@ from .admin_policy import allowed_limit
 from .end_file import start_again
 from .job_command import with_name
 from .launch.ensure_dispatcher import ensure
+from .runner.descendants import descendants_of, send
 from .schedule.may_start import HELD
 from .store.job import Job
 from .store.slurm_formats import check_grace, check_priority, read_limit
@@ -208,10 +207,7 @@ def send_signal(jobs: Sequence[Job], number: int) -> list[str]:
         if runner is None:
             left.append(f"Job {job.label} does not run: it is {job.state}.")
             continue
-        with contextlib.suppress(psutil.NoSuchProcess):
-            for process in runner.children(recursive=True):
-                with contextlib.suppress(psutil.Error):  # gone by now, or another user's (sudo)
-                    process.send_signal(number)
+        send(descendants_of(runner.pid), number)
     return left
 
 

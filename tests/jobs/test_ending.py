@@ -45,3 +45,24 @@ def test_a_runner_sleeps_when_the_limit_passes_in_the_grace_time(queue: Queue) -
     assert runner.num_ctx_switches().voluntary - before < 30
     queue.run("cancel", "--now", job)
     assert queue.ended(job)["state"] == "CANCELLED"
+
+
+def test_a_signal_does_not_reach_the_jobs_that_a_job_has_submitted(queue: Queue) -> None:
+    submits = f"until [ -e submit ]; do sleep 0.05; done; {queue.program()} submit -c 0 sleep 1000"
+    code = f"trap 'echo got' USR1; echo up; {submits}; until [ -e go ]; do sleep 0.05; done"
+    outer = queue.submit("-c", "0", "bash", "-c", code)
+    runner = runner_of(queue, outer)
+    wait_for(lambda: not queue.processes("dist-dispatcher"), "the end of the dispatcher")
+    (queue.folder / "submit").touch()
+    wait_for(lambda: "Submitted" in queue.output(outer), "another job")
+    inner = str(int(outer) + 1)
+    queue.until(inner, "RUNNING")
+    theirs = queue.show(inner)["runner_pid"]
+    assert theirs in [process.pid for process in runner.children(recursive=True)]
+    queue.run("cancel", "-s", "USR1", outer)
+    wait_for(lambda: "got\n" in queue.output(outer), "the signal")
+    (queue.folder / "go").touch()
+    assert queue.ended(outer)["state"] == "COMPLETED"
+    assert (queue.show(inner)["state"], queue.show(inner)["runner_pid"]) == ("RUNNING", theirs)
+    queue.run("cancel", inner)
+    assert queue.ended(inner)["state"] == "CANCELLED"

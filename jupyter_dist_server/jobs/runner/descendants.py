@@ -39,15 +39,21 @@ def has_any() -> bool:
 
 
 def descendants() -> list[Descendant]:
-    """Return all that the job has started and is still there, orphans included: we adopt them.
+    """Return all that the job has started and is still there, orphans included: we adopt them."""
+    return descendants_of(os.getpid()) if has_any() else []
 
-    A dispatcher that we have started for jobs which it has submitted, and theirs, are left out.
+
+def descendants_of(runner: int) -> list[Descendant]:
+    """Return all that the job of a runner has started and is still there.
+
+    A dispatcher that the runner has started for jobs which its own has submitted, and theirs, are
+    left out.
     """
     children: dict[int, list[Descendant]] = {}
-    for name in os.listdir("/proc") if has_any() else ():
+    for name in os.listdir("/proc"):
         if name.isdecimal() and (process := _look_up(int(name))):
             children.setdefault(process.parent, []).append(process)
-    found, parents = [], [os.getpid()]
+    found, parents = [], [runner]
     while parents:
         for process in children.get(parents.pop(), ()):
             if not _is_dispatcher(process.pid):
