@@ -31,6 +31,7 @@ _WATCHED = 16
 times a second. By default a user may have 128 instances, for all programs together."""
 _seek = os.lseek
 _PAUSE = 0.005
+_WAS_READ = b"\0"
 
 
 class MemoryFile:
@@ -38,7 +39,8 @@ class MemoryFile:
 
     `descriptor` is for writing; it may be duplicated onto 1 or 2 and inherited by subprocesses.
     `content` is for reading, by the agent too; what lies before `offset` was read here.
-    A program that truncates it (``> /dev/stdout`` in a shell) loses what was not read yet.
+    A program that truncates it (``> /dev/stdout`` in a shell) loses what was not read yet. That it
+    did so the first byte tells, which is zero where the file was read before: its size may be any.
     """
 
     def __init__(self, name: str) -> None:
@@ -52,22 +54,32 @@ class MemoryFile:
             self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
             os.unlink(path)
             self._frees = False
-        self.offset = 0
+        self.offset = os.write(self.descriptor, _WAS_READ)
         self._freed = 0
+        self.was_truncated = False
+        """Whether a program did that: then its size alone does not tell whether there is news."""
 
     @property
     def has_news(self) -> bool:
         """Whether something was written since the last call of `read_new`."""
-        return os.fstat(self.content).st_size != self.offset
+        size = _seek(self.content, 0, os.SEEK_END)
+        return size != self.offset or self._is_anew
+
+    @property
+    def _is_anew(self) -> bool:
+        return os.pread(self.content, 1, 0) not in (_WAS_READ, b"")
 
     def read_new(self) -> bytes:
         """Return what was written since the last call; never blocks."""
-        size = os.fstat(self.content).st_size
+        size = _seek(self.content, 0, os.SEEK_END)
+        if size < self.offset or self._is_anew:
+            self.offset = self._freed = 0
+            self.was_truncated = True
         if size == self.offset:
             return b""
-        if size < self.offset:
-            self.offset = self._freed = 0
         content = os.pread(self.content, size - self.offset, self.offset)
+        if content and not self.offset:
+            os.pwrite(self.content, _WAS_READ, 0)
         self.offset += len(content)
         if self._frees and self.offset - self._freed > _FREE_EVERY:
             start, length = self._freed, self.offset - KEPT - self._freed
@@ -154,7 +166,8 @@ class RankStream(BaseStream):
             # `print` writes a line's end by itself; to look at the other stream then is too dear.
             for stream in self._both if string != "\n" else self._alone:
                 captured = stream.captured
-                if _seek(captured.content, 0, os.SEEK_END) != captured.offset:
+                size = _seek(captured.content, 0, os.SEEK_END)
+                if size != captured.offset or captured.was_truncated:
                     stream.take_in()
             if self.name == "stderr":  # where the agent finds it, should this be our last word
                 os.write(self.captured.descriptor, string.encode(errors="backslashreplace"))
