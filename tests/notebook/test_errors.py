@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
@@ -80,9 +81,12 @@ def test_a_long_message_is_cut(ranks: Notebook) -> None:
     assert "29,900,000 more characters of this error are cut" in result.error
 
 
-def test_a_failing_cell_stops_run_all(ranks: Notebook) -> None:
-    first = ranks.send("%%distributed\nraise RuntimeError('stop')")
+def test_a_failing_cell_stops_run_all(ranks: Notebook, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    waiting = f"while not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    first = ranks.send(f"%%distributed\nimport os, time\n{waiting}\nraise RuntimeError('stop')")
     second = ranks.send("print('must not run')")
+    go.touch()
     assert ranks.follow(first).status == "error"
     assert ranks.follow(second).status == "aborted"
 

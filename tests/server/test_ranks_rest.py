@@ -186,8 +186,10 @@ def test_a_rank_that_is_stuck_in_c_is_silent_and_can_be_killed(
 def test_a_rank_that_was_stopped_is_not_said_to_be_in_c(client: Client, pool: str) -> None:
     rank = psutil.Process(client.get(f"pools/{pool}")["ranks"][0]["pid"])
     rank.send_signal(signal.SIGSTOP)
+    wait_for(lambda: rank.status() == psutil.STATUS_STOPPED, "the stop")
     error = client.call("GET", f"pools/{pool}/ranks/0/stack")
     rank.send_signal(signal.SIGCONT)
+    assert error.status == 503, error.body
     assert (error.status, error.body["code"]) == (503, "rank_silent")
     assert "it is stopped" in error.body["message"]
     assert f"kill -CONT {rank.pid}" in error.body["hint"]
