@@ -241,6 +241,8 @@ class Pool(LiveRecord):
                 return await self._unexpected_end()
         await self._begin_to_watch()
         if not self._cancelled:
+            if self._idleness and not self._launch:  # what its ranks have done is not known yet
+                self._idleness.note_use(time.time())
             # One that is adopted has run for as long as its agent.
             age = self.agent.process.age if self.agent.process and not self._launch else 0.0
             self.change(state=PoolState.RUNNING, started=time.time() - age)
