@@ -61,6 +61,16 @@ torch.ones(2) * rank
     assert "The value of rank 0 could not be copied" in kept.stream("stderr")
 
 
+def test_results_are_the_cells_though_underscore_is_a_variable(ranks: Notebook) -> None:
+    ranks.ok("%%distributed -o res\nfor _ in range(3): pass\nrank * 100")
+    assert ranks.ok("res.values_by_rank").mime("text/plain") == ["[0, 100]"]
+    ranks.ok("%%distributed -o res\nrank * 10")
+    assert ranks.ok("res.values_by_rank").mime("text/plain") == ["[0, 10]"]
+    kept = ranks.ok("%%distributed -o res\nimport threading\nthreading.Lock()")
+    assert "could not be copied: `_` of rank 0 cannot be sent" in kept.stream("stderr")
+    ranks.ok("%%distributed\ndel _")
+
+
 def test_ranks_can_be_chosen_by_an_option(ranks: Notebook) -> None:
     assert ranks.ok("%%distributed --ranks 1\nprint('r', rank)").lines == ["[1]   r 1"]
     assert ranks.refused("%%distributed --ranks 5\n1") == "unknown_rank"

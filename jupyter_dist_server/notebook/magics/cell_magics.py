@@ -34,6 +34,8 @@ OUR_MAGICS = re.compile(
 _CELL_MAGIC = re.compile(r"\s*%%(distributed|rank|px)\b")
 _RANK_WITHOUT_SPACE = re.compile(r"^\s*%%rank\[")
 _NO_CODE = re.compile(r"\s*(#.*)?\s*")
+_LAST_VALUE = "get_ipython().displayhook._"
+"""The last value of a cell, also where the user has a variable `_`, which IPython leaves alone."""
 
 
 @magics_class
@@ -117,12 +119,10 @@ class CellMagics(DistMagics):
         for rank, result in results.items():
             if result.has_value and result.status == "ok":
                 try:
-                    result.value = moving.pull("_", [rank])[0][rank]
+                    result.value = moving.pull(_LAST_VALUE, [rank])[0][rank]
                 except DistError as error:  # it was shown as text in any case
-                    print(
-                        f"The value of rank {rank} could not be copied: {error.message}",
-                        file=sys.stderr,
-                    )
+                    why = error.message.replace(_LAST_VALUE, "_")
+                    print(f"The value of rank {rank} could not be copied: {why}", file=sys.stderr)
 
     @plain_usage
     @cell_magic
