@@ -12,7 +12,7 @@ _OUTPUTS = frozenset(
     ["stream", "display_data", "update_display_data", "execute_result", "error", "clear_output"]
 )
 _REMEMBERED = 64
-"""Cells whose threads may still print."""
+"""Cells that run, or have ended and whose threads may still print."""
 
 
 class Executions:
@@ -20,6 +20,7 @@ class Executions:
 
     def __init__(self) -> None:
         self._by_request: OrderedDict[str, Execution] = OrderedDict()
+        """Of those that have ended, the one that was heard of last is at the end."""
 
     def __iter__(self) -> Iterator[Execution]:
         return iter(self._by_request.values())
@@ -47,3 +48,5 @@ class Executions:
                 execution.output(rank, kind, content)
             elif kind == "input_request":
                 execution.output(rank, kind, content | {"parent": message["header"]})
+            if execution.done.is_set():
+                self._by_request.move_to_end(parent)

@@ -53,6 +53,32 @@ async def test_outputs_of_a_request_are_not_kept_after_its_answer(tmp_path: Path
         assert kept() is None
 
 
+async def test_a_thread_that_still_prints_is_heard_after_many_cells(tmp_path: Path) -> None:
+    start = """import threading
+go, gone = threading.Event(), threading.Event()
+def print_on():
+    while True:
+        go.wait()
+        go.clear()
+        print("late")
+        gone.set()
+threading.Thread(target=print_on, daemon=True).start()
+"""
+    shown, all_shown = 0, asyncio.Event()
+
+    def count(_: int, kind: str, content: dict[str, str]) -> None:
+        nonlocal shown
+        shown += content["text"].count("late") if kind == "stream" else 0
+        if shown == 100:
+            all_shown.set()
+
+    async with running(request(tmp_path, num_ranks=1)) as pool, client_of(pool) as client:
+        await client.execute(start, [0], count)
+        for _ in range(100):
+            await client.execute("go.set(); gone.wait(); gone.clear()", [0], lambda *_: None)
+        await asyncio.wait_for(all_shown.wait(), PATIENCE)
+
+
 class Faulty:
     def heard(self, *_: object) -> None:
         raise RuntimeError("another mistake of ours")
