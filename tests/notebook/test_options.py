@@ -71,6 +71,11 @@ def test_results_are_the_cells_though_underscore_is_a_variable(ranks: Notebook) 
     ranks.ok("%%distributed\ndel _")
 
 
+def test_of_a_cell_that_shows_nothing_each_rank_is_ok(ranks: Notebook) -> None:
+    ranks.ok("%%distributed -o res\nx = 1")
+    assert ranks.ok("[r.status for r in res.values()]").mime("text/plain") == ["['ok', 'ok']"]
+
+
 def test_ranks_can_be_chosen_by_an_option(ranks: Notebook) -> None:
     assert ranks.ok("%%distributed --ranks 1\nprint('r', rank)").lines == ["[1]   r 1"]
     assert ranks.refused("%%distributed --ranks 5\n1") == "unknown_rank"

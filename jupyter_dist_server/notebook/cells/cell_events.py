@@ -54,9 +54,12 @@ class CellEvents:
             self._quiet.append((rank, kind, content))
             return
         self._spoken = True
+        self._hand_over_quiet()
+        self._waiting.put((rank, kind, content))
+
+    def _hand_over_quiet(self) -> None:
         while self._quiet:
             self._waiting.put(self._quiet.popleft())
-        self._waiting.put((rank, kind, content))
 
     def note_look(self) -> None:
         """Note that somebody has looked why ranks wait."""
@@ -64,6 +67,8 @@ class CellEvents:
 
     def end(self, _: object) -> None:
         """Note that all ranks are done."""
+        with self._lock:
+            self._hand_over_quiet()
         self._waiting.put(None)
 
     def next(self, seconds: float | None) -> Event | None:
