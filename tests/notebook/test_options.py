@@ -28,6 +28,14 @@ def test_per_rank_puts_a_result_below_a_line_without_end(ranks: Notebook) -> Non
     assert ranks.ok(code).lines == ["Rank 0", "no end", "0", "Rank 1", "no end", "1"]
 
 
+@pytest.mark.parametrize("option", ["", "--per-rank", "--quiet"])
+def test_text_that_is_a_list_of_lines_is_shown(ranks: Notebook, option: str) -> None:
+    code = f"%%distributed {option}\ndisplay({{'text/plain': ['a\\n', 'b']}}, raw=True)"
+    shown = [text for text in ranks.ok(code).mime("text/plain") if isinstance(text, list)]
+    times = {"": 1, "--per-rank": 2, "--quiet": 0}
+    assert shown == [["a\n", "b"]] * times[option]
+
+
 def test_per_rank_streams_the_first_rank_while_it_runs(ranks: Notebook, tmp_path: Path) -> None:
     wait = f"while not os.path.exists({str(tmp_path / 'seen')!r}): time.sleep(0.01)"
     code = f"%%distributed --per-rank\nimport os, time\nprint('early')\n{wait}\nprint('late')"

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...common.protocol.jupyter_messages import NO_REDRAW, Content
 from .merged.shown_pieces import KIND
-from .publish import display_id_of, own_id
+from .publish import own_id
 
 _CELL_ID = re.compile(r"[\w-]+")
 _WITHIN = re.compile(r"(\r\n|\r|\n)(?=[\s\S])")
@@ -60,8 +60,8 @@ class LateOutput:
         self._send("stream", {"name": "stderr", "text": text})
 
     def _renamed(self, rank: int, content: Content) -> Content:
-        display_id = display_id_of(content)
-        transient = {"display_id": own_id(rank, display_id)} if display_id else {}
+        display_id = own_id(rank, content)
+        transient = {"display_id": display_id} if display_id else {}
         return {"data": content["data"], "metadata": content["metadata"], "transient": transient}
 
     def _labelled(self, rank: int, stream: str, text: str) -> str:

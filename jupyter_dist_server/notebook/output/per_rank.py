@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...common.protocol.jupyter_messages import Content
-from .publish import Display, Publication, Text, display_id_of, join_texts, own_id
+from .publish import Display, Publication, Text, join_texts, own_id, plain_text
 
 _Output = tuple[str, Content]
 
@@ -82,12 +82,11 @@ class PerRank:
             self._line_open = not content["text"].endswith("\n")
             return [Text(content["name"], content["text"])]
         begun, self._line_open = self._line_open, False
-        display_id = display_id_of(content)
-        if set(content["data"]) == {"text/plain"} and not display_id:
+        if (text := plain_text(rank, content)) is not None:
             before = "\n" if begun else ""
-            return [Text("stdout", f"{before}{content['data']['text/plain']}\n")]
-        own = own_id(rank, display_id) if display_id else None
+            return [Text("stdout", f"{before}{text}\n")]
         update = kind == "update_display_data"
+        own = own_id(rank, content)
         return [Display(content["data"], content.get("metadata", {}), own, update)]
 
     def next_time(self, now: float) -> None:

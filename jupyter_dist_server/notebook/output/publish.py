@@ -61,15 +61,17 @@ def overwrite(line: str) -> str:
     return shown.rstrip()
 
 
-def display_id_of(content: Content) -> str | None:
-    """Return the id under which a rank may update a display."""
-    display_id: str | None = content.get("transient", {}).get("display_id")
-    return display_id
+def own_id(rank: int, content: Content) -> str | None:
+    """Return the notebook's id for a display that a rank may update, also in later cells."""
+    display_id = content.get("transient", {}).get("display_id")
+    return f"jupyter-dist-{rank}-{display_id}" if display_id else None
 
 
-def own_id(rank: int, display_id: str) -> str:
-    """Return the notebook's id for a rank's display, which later cells may update, too."""
-    return f"jupyter-dist-{rank}-{display_id}"
+def plain_text(rank: int, content: Content) -> str | None:
+    """Return the text of a display that is nothing else; front ends also take a list of lines."""
+    data = content["data"]
+    is_text = set(data) == {"text/plain"} and isinstance(data["text/plain"], str)
+    return data["text/plain"] if is_text and not own_id(rank, content) else None
 
 
 def join_texts(published: list[Publication]) -> list[Publication]:

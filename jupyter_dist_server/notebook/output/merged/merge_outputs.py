@@ -17,7 +17,7 @@ from math import inf
 from operator import attrgetter
 
 from ....common.protocol.jupyter_messages import Content
-from ..publish import Clear, Display, Publication, display_id_of, join_texts, overwrite, own_id
+from ..publish import Clear, Display, Publication, join_texts, overwrite, own_id, plain_text
 from .match_lines import OPEN, Entry, MergedLog
 from .shown_pieces import LARGE, Bars, Labels, Piece, RichPiece, TextPiece, portions
 from .unfinished_lines import UnfinishedLines
@@ -87,8 +87,8 @@ class Merger:
             self._add_error(rank, content)
         elif kind == "update_display_data":
             self._update(rank, content)
-        elif set(content["data"]) == {"text/plain"} and not display_id_of(content):
-            lines = content["data"]["text/plain"].split("\n")
+        elif (text := plain_text(rank, content)) is not None:
+            lines = text.split("\n")
             self._add(rank, [Entry(line, 1 << rank, now, None, "stdout") for line in lines])
         else:
             self._add(rank, [self._read_rich(rank, content, now)])
@@ -132,8 +132,7 @@ class Merger:
             self._changed.append(piece)
 
     def _read_rich(self, rank: int, content: Content, now: float) -> Entry:
-        display_id = display_id_of(content)
-        own = own_id(rank, display_id) if display_id else None
+        own = own_id(rank, content)
         display = Display(content["data"], content.get("metadata", {}), own)
         if own:
             self._displays[own] = display
@@ -149,9 +148,9 @@ class Merger:
         self.errors.append(([rank], content))
 
     def _update(self, rank: int, content: Content) -> None:
-        own = own_id(rank, content["transient"]["display_id"])
+        own = own_id(rank, content)
         display = Display(content["data"], content.get("metadata", {}), own, update=True)
-        if shown := self._displays.get(own):
+        if own and (shown := self._displays.get(own)):
             shown.data, shown.metadata = display.data, display.metadata
         self._out.append(display)
 
