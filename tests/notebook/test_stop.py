@@ -130,6 +130,31 @@ def test_an_answer_that_nobody_gives(three: Notebook) -> None:
     assert is_whole(three)
 
 
+def test_a_cell_that_cannot_be_shown_does_not_go_on_unseen(three: Notebook) -> None:
+    three.ok("""import sys
+class Full:
+    def write(self, text):
+        raise OSError("no space is left")
+    def flush(self):
+        pass
+own, sys.stdout = sys.stdout, Full()
+""")
+    error = three.fails("""%%distributed
+import time
+ended = "never"
+try:
+    print("shown")
+    time.sleep(60)
+    ended = "by itself"
+except KeyboardInterrupt:
+    ended = "stopped"
+    raise
+""")
+    assert "no space is left" in error
+    three.ok("sys.stdout = own")
+    assert three.ok("%%distributed\nended").lines == ["[0-2] 'stopped'"]
+
+
 def test_a_second_press_goes_on_at_once(three: Notebook) -> None:
     limits = "interrupt.PATIENCE, interrupt.COLLECTIVE_PATIENCE"
     three.ok(f"from jupyter_dist_server.client import interrupt\nusual = {limits}")

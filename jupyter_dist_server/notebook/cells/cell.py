@@ -7,6 +7,7 @@ import math
 import queue
 import time
 from collections.abc import Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager
 
 from ...client.cell_execution import Execution, Reply
@@ -119,7 +120,12 @@ class Cell:
                 if self._options.timeout:
                     self._late_at = time.monotonic() + self._options.timeout
                 future.add_done_callback(self._events.end)
-                self._show_until_done()
+                try:
+                    self._show_until_done()
+                except BaseException:  # nobody would see what the ranks go on to do
+                    self._loop.call(self._stop)
+                    wait([future])
+                    raise
             self._publish(self._view.take(time.monotonic(), last=True))
             if not self._interrupts:  # or it shows why somebody pressed Stop
                 publish(self._watch.end())
