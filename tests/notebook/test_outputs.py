@@ -221,6 +221,11 @@ def test_what_a_cell_sets_in_its_context_stays(ranks: Notebook) -> None:
     ranks.ok("%%distributed\ndecimal.getcontext().prec = 28")
 
 
+def test_an_end_of_input_is_the_ranks(ranks: Notebook) -> None:
+    code = "%%rank 1\ntry:\n    input('name? ')\nexcept EOFError:\n    print('no name')"
+    assert ranks.ok(code, answers=("\x04",)).lines == ["[1]   no name"]
+
+
 def test_variables_stay_in_the_ranks(ranks: Notebook) -> None:
     ranks.ok("%%distributed\nkept = rank + 40")
     assert ranks.ok("'kept' in globals()").mime("text/plain") == ["False"]

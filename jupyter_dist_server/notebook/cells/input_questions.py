@@ -12,6 +12,9 @@ from typing import Any
 
 from ...common.protocol.jupyter_messages import Content
 
+END_OF_INPUT = "\x04"
+"""The answer with which Jupyter's front ends have `input()` raise an `EOFError`."""
+
 
 class Questions:
     """Those that were not asked yet."""
@@ -37,10 +40,13 @@ class Questions:
 
 
 def ask(rank: int, request: Content) -> str:
-    """Return what the user answers; Stop raises `KeyboardInterrupt`."""
+    """Return what the user answers, Ctrl-D too; Stop raises `KeyboardInterrupt`."""
     prompt = f"[{rank}] {request['prompt']}"
     with on_sigint(signal.default_int_handler):
-        return getpass.getpass(prompt) if request["password"] else input(prompt)
+        try:
+            return getpass.getpass(prompt) if request["password"] else input(prompt)
+        except EOFError:
+            return END_OF_INPUT
 
 
 @contextmanager
