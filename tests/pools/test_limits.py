@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 
@@ -14,13 +13,10 @@ from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.jobs.leases.lease import holders
 from jupyter_dist_server.jobs.schedule.board import posted
 from jupyter_dist_server.placement.requests.request import PoolRequest
-from jupyter_dist_server.pools.discovery import find_pools
 from jupyter_dist_server.pools.pool import Pool
-from jupyter_dist_server.pools.pool_manager import PoolManager
 
 from ..fake_nvml.build import State
 from ..fake_nvml.four_gpus import FOUR, MACHINE, NAMES
-from ..pool_driver import client_of, follow, request, running
 from ..waiting import PATIENCE
 from .warm import start_pool, warm_manager
 
@@ -81,25 +77,3 @@ async def test_an_idle_pool_ends_but_not_while_its_gpus_do_something(
         assert await ended(gone) == "idle_limit"
         assert await ended(busy) == "idle_limit"
         assert "0:01" in (busy.record.reason.message if busy.record.reason else "")
-
-
-async def test_who_adopts_a_pool_does_not_take_it_for_idle_since_its_start(tmp_path: Path) -> None:
-    limit, go = 2.0, tmp_path / "go"
-    code = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
-    async with (
-        running(request(tmp_path, num_ranks=1, idle_limit=limit)) as pool,
-        client_of(pool) as client,
-    ):
-        cell = asyncio.create_task(client.execute(code, [0], lambda *_: None))
-        while pool.record.ranks[0].state != "busy" or time.time() < pool.record.created + 2 * limit:
-            await pool.changed_since(pool.record.version, 0.1)
-        guests = PoolManager(watch=True)
-        (found,) = await asyncio.to_thread(lambda: list(find_pools()))
-        guest = guests.adopt(found)
-        await follow(guest)
-        while not guest.record.state.ended and guest.record.ranks[0].state != "busy":
-            await guest.changed_since(guest.record.version, PATIENCE)
-        go.touch()
-        replies = await asyncio.wait_for(cell, PATIENCE)
-        assert replies[0].status == "ok", guest.record.reason
-        await guests.release(guest.record.id)
