@@ -30,7 +30,7 @@ def test_what_a_script_has_started_is_killed_after_the_grace_time(queue: Queue) 
     queue.run("cancel", job)
     found = queue.ended(job)
     assert found["state"] == "CANCELLED" and found["ended"] - found["cancel_at"] >= 1
-    assert not any(process.is_running() for process in processes)
+    wait_for(lambda: not any(process.is_running() for process in processes), "their end")
 
 
 def test_a_runner_sleeps_when_the_limit_passes_in_the_grace_time(queue: Queue) -> None:
