@@ -18,6 +18,8 @@ _SAID_CANCELLED = re.compile(r"Slurm has cancelled the pool's step of job (\d+) 
 """What `why_cancelled` says."""
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)")
 _NO_PYTHON = re.compile(r"No such file or directory|not found|Permission denied|Exec format error")
+_SRUN = re.compile(r"srun: .*(\n|$)")
+"""What srun says, which it may write in the middle of the agent's line."""
 _PACKAGE = "jupyter_dist_server"
 
 
@@ -61,8 +63,9 @@ def why_not_started(node: str, python: str, version: str, said: list[str]) -> Re
     """
     text = "\n".join(said)
     install = f"Run on {node}: {python} -m pip install jupyter-dist-server=={version}"
-    module = _NO_MODULE.search(text)
-    other = re.search(OTHER_VERSION.format(theirs=".*", ours=r"(\d[\w.+!-]*?)(?=srun:|\s|$)"), text)
+    own = _SRUN.sub("", text)
+    module = _NO_MODULE.search(own)
+    other = re.search(OTHER_VERSION.format(theirs=".*", ours=r"(\d[\w.+!-]*)"), own)
     if cancelled := why_cancelled(said).format(node=f"node {node}"):
         message = f"{cancelled[0].upper()}{cancelled[1:]}."
         hint = "Get another allocation, and start the notebook in it."

@@ -61,11 +61,14 @@ class Lab:
         return text
 
     def stop_endless_cell(self, rank: int) -> dict[str, Any]:
-        """Have one rank run for ever and the others wait for it; stop them; return how it ended."""
+        """Have one rank run for ever and the others wait for it; stop them; return how it ended.
+
+        All have begun the cell by then.
+        """
         pid = int(self.ok("import os; print(os.getpid())"))
         begun = self._hosts.base / "begun"
         self.begin(
-            f"%%distributed\nif rank == {rank}:\n    open('{begun}', 'w').close()\n"
+            f"%%distributed\ndist.barrier()\nif rank == {rank}:\n    open('{begun}', 'w').close()\n"
             "    while True: pass\ndist.barrier()"
         )
         wait_for(begun.exists, "the cell's begin")

@@ -214,7 +214,9 @@ def test_what_cannot_be_is_said(hosts: Hosts) -> None:
         rank, *_ = wait_for(agent.children, "the first moment of a rank")
         rank.suspend()
         agent.kill()
-        assert "The agent on node n2 ended." in lab.end()["error"]
+        # The rank may still have its agent's output, which then does not end.
+        error = lab.end()["error"]
+        assert "agent on node n2 ended." in error or "node n2 has been unreachable" in error, error
         wait_for(lambda: not hosts.folders(1), "the end of the pool")
     finally:
         lab.close()

@@ -32,6 +32,12 @@ INSTALL = "Run on n2: /p/python -m pip install jupyter-dist-server==1.0"
             INSTALL,
         ),
         (
+            "ModuleNotFoundErrorsrun: error: n2: task 0: Exited with exit code 1\n"
+            ": No module named 'jupyter_dist_server'",
+            "On node n2, jupyter-dist-server is not installed in /p/python.",
+            INSTALL,
+        ),
+        (
             "Traceback (most recent call last):",
             "The pool's agent did not start on node n2.",
             "same Python environment",
