@@ -10,6 +10,11 @@ import { expect, test } from './support';
 /** Other tests on this server may have run cells too. */
 const RAN = /^Cell \[2\] ran for \d+ s on ranks 0–1, .*train.ipynb/;
 
+const UNTIL_TOLD = `%%distributed
+import os, time
+while not os.path.exists('go'):
+    time.sleep(0.1)`;
+
 /**
  * The timeline as its user finds it.
  */
@@ -35,9 +40,9 @@ class Timeline {
     });
   }
 
-  /** What stands for a cell above the curves. */
+  /** What stands for the newest such cell above the curves. */
   cell(name: RegExp): Locator {
-    return this.curves.getByRole('button', { name });
+    return this.curves.getByRole('button', { name }).last();
   }
 
   button(name: string | RegExp): Locator {
@@ -162,10 +167,7 @@ test.describe('on a pretend machine', () => {
   });
 
   test('a click on a cell leads to it', async ({ page, notebooks }) => {
-    await notebooks.open('train.ipynb', [
-      '1',
-      '%%distributed\nimport time; time.sleep(4)'
-    ]);
+    await notebooks.open('train.ipynb', ['1', UNTIL_TOLD]);
     await page.evaluate(async () => {
       await window.jupyterapp.commands.execute('jupyter-dist:start-pool', {
         ranks: 2
@@ -188,11 +190,12 @@ test.describe('on a pretend machine', () => {
           /^Cell \[2\] has been running on ranks 0–1 since .*train.ipynb/
         )
       ).toBeVisible();
+      await notebooks.write('go', '');
       const chip = timeline.cell(RAN);
       await expect(chip).toBeVisible();
       await timeline.root
         .getByLabel('Range', { exact: true })
-        .selectOption('last 1 minute');
+        .selectOption('last 5 minutes');
       await timeline.expectAccessible();
     });
 
@@ -296,7 +299,7 @@ test.describe('on a pretend machine', () => {
     await timeline.open();
     await timeline.root
       .getByLabel('Range', { exact: true })
-      .selectOption('last 1 minute');
+      .selectOption('last 5 minutes');
     await expect(
       timeline.root.getByText('Profiled cells, most of the time:')
     ).toBeVisible();
