@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.protocol.agents.attachment import SERVER, Owner
 from jupyter_dist_server.common.protocol.other_requests import InLine
 from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.jobs.leases.lease import holders
 from jupyter_dist_server.jobs.schedule.board import posted
 from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.pool_manager import PoolManager
 
 from ..fake_nvml.build import State
 from ..fake_nvml.four_gpus import FOUR, MACHINE, NAMES
+from ..pool_driver import WarmManager, client_of, follow, request
 from ..waiting import PATIENCE
 from .warm import start_pool, warm_manager
 
@@ -77,3 +81,40 @@ async def test_an_idle_pool_ends_but_not_while_its_gpus_do_something(
         assert await ended(gone) == "idle_limit"
         assert await ended(busy) == "idle_limit"
         assert "0:01" in (busy.record.reason.message if busy.record.reason else "")
+
+
+async def test_a_server_that_adopts_pools_does_not_take_them_for_idle_since_their_start(
+    tmp_path: Path,
+) -> None:
+    limit, go = 2.0, tmp_path / "go"
+    code = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    first = WarmManager(watch=True, owner=Owner(SERVER, PATIENCE))
+    second = PoolManager(watch=True, owner=Owner(SERVER, PATIENCE))
+    wanted = request(tmp_path, num_ranks=1, idle_limit=limit)
+    try:
+        busy = await first.create(wanted)
+        await follow(busy)
+        async with client_of(busy) as client:
+            cell = asyncio.create_task(client.execute(code, [0], lambda *_: None))
+            while busy.record.ranks[0].state != "busy":
+                await busy.changed_since(busy.record.version, PATIENCE)
+            idle = await first.create(wanted)
+            await follow(idle)
+            idle_since = idle.record.ranks[0].since
+            for pool in busy, idle:
+                await first.release(pool.record.id)
+            while time.time() < idle_since + limit:
+                await asyncio.sleep(0.1)
+
+            begun = time.time()
+            await second.adopt_unserved()
+            idle, busy = (second.get(pool.record.id) for pool in (idle, busy))
+            assert await ended(idle) == "idle_limit"
+            assert idle.record.ended and idle.record.ended >= begun + limit
+            assert busy.record.state is PoolState.RUNNING
+            go.touch()
+            replies = await asyncio.wait_for(cell, PATIENCE)
+            assert replies[0].status == "ok", busy.record.reason
+    finally:
+        await second.stop_all()
+        await first.stop_all()
