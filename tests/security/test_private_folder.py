@@ -23,6 +23,10 @@ from jupyter_dist_server.common.protocol.pool_record import PoolRecord
 from jupyter_dist_server.pools.discovery import find_pools, sweep
 
 from ..pool_driver import processes, request, running
+from ..server.client import Client
+from ..server.stalls import check, configuration
+from ..server_driver import Server
+from ..waiting import wait_for
 from . import stranger
 
 FAKE = """
@@ -43,6 +47,10 @@ while True:
         pass
 """
 LINK = "os.symlink(*sys.argv[1:])"
+FLOOD = """
+for i in range(100_000):
+    os.symlink("/", f"{sys.argv[1]}/jdist-{i}")
+"""
 LISTEN = """
 sock = socket.socket(socket.AF_UNIX)
 sock.settimeout(20)
@@ -138,3 +146,28 @@ async def test_an_agent_says_nothing_to_another_user(tmp_path: Path) -> None:
             for path, mode in zip((*parents, agent), modes, strict=True):
                 path.chmod(mode)
         assert len(processes(pool)) > 1
+
+
+def test_a_hundred_thousand_folders_of_another_user_stall_no_server(
+    open_folder: Path, tmp_path: Path
+) -> None:
+    seen = tmp_path / "stalls"
+    (tmp_path / "config.py").write_text(configuration(seen))
+    options = f"--config={tmp_path / 'config.py'}"
+    server = Server(tmp_path / "home", tmp_path, options, TMPDIR=str(open_folder))
+    client = Client(server)
+    try:
+        first = client.start(num_ranks=1)
+        stranger.said(FLOOD, open_folder)
+        assert len(os.listdir(open_folder)) > 100_000
+        seen.write_text("")  # what came before was the start
+        second = client.start(num_ranks=1)
+        assert [pool["id"] for pool in client.get("pools")["pools"]] == [first["id"], second["id"]]
+        check(seen)
+        server.process.kill()
+        # The next server finds its pools among all these.
+        server = Server(tmp_path / "home", tmp_path, options, TMPDIR=str(open_folder))
+        client = Client(server)
+        wait_for(lambda: len(client.get("pools")["pools"]) == 2, "the adoption of both")
+    finally:
+        server.close()
