@@ -14,6 +14,7 @@ import {
   makeProcess,
   makeTelemetry
 } from './gpuSamples';
+import { makePool } from './samples';
 import type { IFakeModel } from './samples';
 import { button, executed, host, press, show, start } from './screen';
 import { SCHEMA } from './startSchema';
@@ -248,6 +249,15 @@ describe('StartForm', () => {
     write('Ranks', '');
     press('Start');
     expect(choices()).toEqual([{}, { num_ranks: 1 }, {}]);
+  });
+
+  it('offers ranks again after a start was cancelled before the server had chosen their number', async () => {
+    const pool = makePool({ state: 'CANCELLED', ended: 2, world_size: 0 });
+    await showForm({ pool });
+    expect(errors()).toEqual([]);
+    expect(input('Ranks').value).toBe('3');
+    press('Start');
+    expect(choices()).toEqual([{ num_ranks: 3 }]);
   });
 
   it('asks again for the value of a variable, which is not kept', async () => {

@@ -17,7 +17,7 @@ import type { IPanelServices } from '../services';
 import { Field, isKnown } from './field';
 
 interface IStartFormProps extends IPanelServices {
-  /** How many the last pool had, to be offered again. */
+  /** How many the last pool had, to be offered again; 0 if it ended before the server had chosen. */
   ranks?: number;
   label: string;
 }
@@ -30,7 +30,7 @@ export function StartForm(props: IStartFormProps): JSX.Element {
   // It follows the settings, and which GPUs are free.
   const preferred = useModel(model, ({ defaultRanks }) => defaultRanks);
   const free = useModel(model.telemetry, () => model.defaultRanks);
-  const offer = props.ranks ?? free ?? preferred;
+  const offer = props.ranks || (free ?? preferred);
   const path = useModel(current, ({ notebook }) => notebook?.path ?? '');
   const error = useModel(current, ({ error }) => error);
   const isPending = useModel(current, ({ isPending }) => isPending);
