@@ -53,7 +53,10 @@ class Packed:
 
 
 def pack(
-    value: Any, whole: Iterable[Any] = (), name_code: Callable[[str], str] | None = None
+    value: Any,
+    whole: Iterable[Any] = (),
+    name_code: Callable[[str], str] | None = None,
+    namespaces: list[dict[str, Any]] | None = None,
 ) -> Packed:
     """Pickle a value; tensors leave their devices and arrive on the CPU.
 
@@ -66,6 +69,9 @@ def pack(
         that it shows is sent, not all the memory behind it.
     name_code : callable or None
         Returns the file name that the code of functions in `value` has on the other side.
+    namespaces : list or None
+        Receives the globals that functions of the notebook in `value` have on the other side. If
+        `value` ends with it, they can be added to there.
 
     Raises
     ------
@@ -82,7 +88,7 @@ def pack(
         return False
 
     file = io.BytesIO()
-    pickler = _Pickler(file, keep_in_band, whole, name_code)
+    pickler = _Pickler(file, keep_in_band, whole, name_code, namespaces)
     pickler.dump(value)
     return Packed([file.getbuffer(), *buffers], sorted(pickler.devices), [value, pickler.owners])
 
@@ -107,11 +113,13 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         keep_in_band: Any,
         whole: Iterable[Any],
         name_code: Callable[[str], str] | None,
+        namespaces: list[dict[str, Any]] | None,
     ) -> None:
         super().__init__(file, protocol=5, buffer_callback=keep_in_band)
         self.devices: set[str] = set()
         self.owners: list[Any] = []
         self._name_code = name_code
+        self._namespaces = namespaces
         self._whole = {id(value) for value in whole}
         self._storages: dict[int, _Held] = {}
 
@@ -127,12 +135,21 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if self._name_code is not None and isinstance(obj, types.CodeType):
             named = obj.replace(co_filename=self._name_code(obj.co_filename))
             return self.dispatch_table[types.CodeType](named)
+        if self._namespaces is not None and isinstance(obj, types.FunctionType):
+            self._note_namespace(obj.__globals__, self._namespaces)
         if isinstance(obj, _Held):
             return self._reduce_storage(obj.storage)
         ipython = sys.modules.get("IPython")
         if ipython is not None and isinstance(obj, ipython.InteractiveShell):
             return ipython.get_ipython, ()  # a function that uses it means the one where it runs
         return super().reducer_override(obj)
+
+    def _note_namespace(self, names: dict[str, Any], namespaces: list[dict[str, Any]]) -> None:
+        """Note the dictionary that cloudpickle sends for the globals of the notebook."""
+        if names.get("__name__") == "__main__":
+            sent = self.globals_ref.setdefault(id(names), {})
+            if all(sent is not one for one in namespaces):
+                namespaces.append(sent)
 
     def _hold(self, storage: Any) -> _Held:
         """Return one object for one storage, by which pickle knows it again."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import types
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import PurePath
@@ -210,15 +209,15 @@ def send_function(
     moving: Mover, function: Callable[..., Any], ranks: list[int], /, *args: Any, **kwargs: Any
 ) -> str:
     """Send a function and its arguments to ranks; return its name there, see `call_code`."""
-    return moving.send_call((function, args, kwargs, _source(function)), ranks, _name_on_ranks)
+    source: dict[str, list[str]] = {}  # the cells that made its code, for tracebacks on the ranks
 
+    def name_code(file: str) -> str:
+        name = _name_on_ranks(file)
+        if name != file:
+            source[name] = linecache.getlines(file)
+        return name
 
-def _source(function: Callable[..., Any]) -> dict[str, list[str]]:
-    """Return the cell that made a function, by file name, for tracebacks on the ranks."""
-    if not isinstance(function, types.FunctionType) or function.__module__ != "__main__":
-        return {}
-    file = function.__code__.co_filename
-    return {_name_on_ranks(file): linecache.getlines(file)}
+    return moving.send_call((function, args, kwargs, source), ranks, name_code)
 
 
 def _name_on_ranks(file: str) -> str:

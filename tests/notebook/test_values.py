@@ -211,6 +211,34 @@ assert pool.run(f, 1, scale=2).done() is False
     pool.ok("assert pool.run(np.add, np.ones(300_000), 1).result()[1].sum() == 600_000")
 
 
+def test_functions_of_any_kind_find_the_names_of_ranks(pool: Notebook) -> None:
+    pool.ok("""
+import functools
+def logged(f):
+    @functools.wraps(f)
+    def wrapper(*args):
+        return f(*args)
+    return wrapper
+@logged
+def decorated(x):
+    return x + rank + made_in_a_cell
+class Model:
+    def step(self, x):
+        return decorated(x) if dist.is_initialized() else None
+def each(functions):
+    return [f(1) for f in functions]
+""")
+    pool.ok("def wait_for_it():\n    assert wait_for_go() == 1")
+    pool.ok(WAIT + "call = pool.run(wait_for_it)")
+    pool.ok("calls = [pool.run(exec, 'get_ipython().user_ns[\"made_in_a_cell\"] = 100')]")
+    pool.ok("calls += [pool.run(f, 1) for f in (decorated, Model().step)]")
+    pool.ok("calls += [pool.run(functools.partial(decorated, 1)), pool.run(each, [decorated])]")
+    pool.ok("pool.push(go=1)\nresults = [call.result() for call in calls]")
+    pool.ok("assert results[1:] == [[101, 102]] * 3 + [[[101], [102]]], results")
+    error = pool.fails("pool.run(functools.partial(decorated, 'x')).result()")
+    assert "return x + rank + made_in_a_cell" in error and "return f(*args)" in error, error
+
+
 def test_a_call_comes_before_the_cells_that_follow(pool: Notebook) -> None:
     pool.ok("def f():\n    import time\n    time.sleep(0.3)\n    get_ipython().user_ns['n'] = 1\n")
     pool.ok("%%distributed\nn = 0")

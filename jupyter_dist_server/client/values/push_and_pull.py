@@ -133,11 +133,12 @@ class Mover:
     ) -> str:
         """Send a function, its arguments, named arguments and source; return its name there.
 
-        `name_code` is as that of `pack`.
+        `name_code` is as that of `pack`; it may add to the source.
         """
         self._check_alive(ranks)
+        namespaces: list[dict[str, Any]] = []
         try:
-            packed = pack(call, name_code=name_code)
+            packed = pack((*call, namespaces), name_code=name_code, namespaces=namespaces)
         except Exception as error:
             raise DistError(
                 "value_unsendable",

@@ -6,7 +6,6 @@ import contextlib
 import linecache
 import os
 import threading
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -74,13 +73,13 @@ class ValueHandlers(ParcelHandlers):
 
     def dist_call(self, call: str) -> None:
         """Run a function that was sent, in the running cell, and keep what it returns."""
-        function, arguments, named, source = self._calls[call]
+        function, arguments, named, source, namespaces = self._calls[call]
         for name, lines in source.items():  # for tracebacks; no time means: no file to compare with
             linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
-        if isinstance(function, types.FunctionType) and function.__module__ == "__main__":
-            # It brought those of the notebook's variables that it uses; the rest are ours.
+        for globals_there in namespaces:
+            # Functions brought those of the notebook's variables that they use; the rest are ours.
             for name, value in self.shell.user_ns.items():
-                function.__globals__.setdefault(name, value)
+                globals_there.setdefault(name, value)
         with users_code.without_frames_of_ours(self.shell):
             self._calls[call] = users_code.call(function, arguments, named)
 
