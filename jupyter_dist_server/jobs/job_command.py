@@ -19,7 +19,7 @@ from .variables import JOB, KERNEL_FOLDER
 _TORCHRUN_LOGS = {"PET_LOG_DIR", "PET_REDIRECTS", "PET_TEE"}
 """Variables that have torchrun keep what ranks print: whoever sets one wants to read that."""
 _PATTERN = re.compile(r"%(\d*)([%jJAaxuN])")
-_INTERPRETER = re.compile(rb"#![ \t]*([^ \t\n]+)")
+_INTERPRETER = re.compile(rb"#![ \t]*([^ \t\n]+)[ \t]*([^\n]*)")
 _OUTPUT = 4
 """The place of the notebook that is written: behind Python, its two arguments, and the copy."""
 _LONGEST_LINE = 256
@@ -40,11 +40,15 @@ def job_command(job: Job) -> list[str]:
     return command
 
 
-def interpreter_of(path: str) -> str | None:
-    """Return the program that runs a script, from its first line; `None` if that names none."""
+def interpreter_of(path: str) -> list[str]:
+    """Return the program that a script's first line names, and its argument; empty if it does not.
+
+    As for Linux, all that follows the program is one argument.
+    """
     with open(path, "rb") as file:
         found = _INTERPRETER.match(file.read(_LONGEST_LINE))
-    return os.fsdecode(found[1]) if found else None
+    words = [found[1], found[2].rstrip()] if found else []
+    return [os.fsdecode(word) for word in words if word]
 
 
 def with_parameters(word: str, params: dict[str, str]) -> str:

@@ -62,5 +62,5 @@ def _why(error: BaseException, cwd: str, program: str, environment: dict[str, st
         return f"{name} does not exist." if "/" in program else there_is_none
     # The kernel says the same of a file and of what is to run it.
     if needed := interpreter_of(found):
-        return f"The interpreter {needed} of {name} does not exist."
+        return f"The interpreter {needed[0]} of {name} does not exist."
     return f"The dynamic loader of {name} does not exist."

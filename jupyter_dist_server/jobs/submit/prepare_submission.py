@@ -36,7 +36,7 @@ from .parameter_file import read_parameter_file
 from .program.job_environment import chosen_variables, setup_lines
 from .program.kernel_environments import kernel_environment
 from .program.notebook_command import notebook_command
-from .program.script_files import check_start, is_binary, keep_copy
+from .program.script_files import check_start, command_in_place, is_binary, keep_copy
 from .same_as_job import complete_like
 from .submission import check_count, check_parameters, read_array, read_dependencies, submit, sweep
 
@@ -124,7 +124,10 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         )
     with reading("command"):
         script, notices = (None, []) if request.notebook else _script(request, folder)
-    if script:
+    argv = list(request.command)
+    if script and script.suffix == ".py":
+        argv[:1] = command_in_place(script)
+    elif script:
         copies[0] = script
     with reading("param"):
         rows = sweep(request.param or [])
@@ -151,7 +154,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     os.umask(umask)
     chdir = os.path.abspath(os.path.join(folder, request.chdir or ""))
     spec = Spec(
-        argv=list(request.command),
+        argv=argv,
         cwd=chdir,
         umask=umask,
         setup=setup_lines(request, folder),
@@ -209,7 +212,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
 
 
 def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
-    """Read the directives of a script; return it if a copy of it is what runs."""
+    """Read the directives of a script; return it, unless torchrun finds it by itself."""
     path = Path(folder, request.command[0])
     if os.path.isfile(path) and not is_binary(path):
         given, notices = read_directives(path)

@@ -1,4 +1,4 @@
-"""Scripts and notebooks that jobs run: copies, so that you can edit what you have submitted."""
+"""Scripts and notebooks that jobs run: Python's where they lie, copies of all others."""
 
 from __future__ import annotations
 
@@ -49,10 +49,15 @@ def check_start(script: Path, *, is_certain: bool) -> None:
     if line.endswith(b"\r\n") and (line.startswith(b"#!") or script.suffix != ".py"):
         message = f"{script.name} has DOS line breaks (\\r\\n)."
         raise DistError("bad_script", message, f"Convert it: sed -i 's/\\r$//' {script.name}")
-    needed = interpreter_of(str(script)) or ""
+    (needed, *_) = interpreter_of(str(script)) or [""]
     if is_certain and os.path.isabs(needed) and not os.path.exists(needed):
         message = f"The interpreter {needed} of {script.name} does not exist."
         raise DistError("bad_script", message, "Change its first line.")
+
+
+def command_in_place(script: Path) -> list[str]:
+    """Return what runs a script of Python where it lies, so that it can import its neighbours."""
+    return [*(interpreter_of(str(script)) or ["python"]), os.path.abspath(script)]
 
 
 def keep_copy(store: Store, script: Path, is_script: bool) -> str:
@@ -71,8 +76,7 @@ def keep_copy(store: Store, script: Path, is_script: bool) -> str:
     if len(body) > _LONGEST_COPY:
         raise DistError("bad_script", f"{script} is longer than 64 MiB.")
     if is_script and not body.startswith(b"#!"):
-        shell = b"#!/usr/bin/env python\n" if script.suffix == ".py" else b"#!/bin/bash\n"
-        body = shell + body
+        body = b"#!/bin/bash\n" + body
     folder = store.folder / "scripts"
     folder.mkdir(mode=0o700, exist_ok=True)
     copy = folder / f"{time.time_ns()}-{script.name}"
