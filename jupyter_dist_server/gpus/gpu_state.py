@@ -28,6 +28,13 @@ class GpuState:
     samples: Samples = field(default_factory=dict)
     processes: Processes = field(default_factory=dict)
     errors: Errors = field(default_factory=dict)
+    no_answer: bool = False
+    """Whether NVML could not be asked, so that nobody knows which GPUs there are."""
+
+
+def no_answer(reason: str) -> GpuState:
+    """Return what is known if NVML could not be asked: why, in one sentence."""
+    return GpuState(Inventory(reason=reason), no_answer=True)
 
 
 def state_of(said: Iterable[News]) -> GpuState | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 
@@ -11,6 +12,8 @@ from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_record import PoolRecord, PoolState
 from ..common.units import write_limit
 from ..gpus.readers.read_gpu_state import read_gpu_state
+
+_LOG = logging.getLogger(__name__)
 
 _AFTER = 60.0
 """Seconds after which a pool without a cell counts as idle."""
@@ -86,8 +89,13 @@ class Idleness:
         """Look whether it is idle for long enough; a timer leads here, not each of its cells."""
         limit = self._record.idle_limit
         after = _AFTER if limit is None else min(_AFTER, limit / 2)
-        if self._seconds_idle() >= after and await self._gpus_are_busy():
-            self._used = time.time()
+        if self._seconds_idle() >= after:
+            busy = await self._gpus_are_busy()
+            if busy is None:
+                self._look_after(after)
+                return
+            if busy:
+                self._used = time.time()
         idle = self._seconds_idle()
         self._timer = None
         if 0 <= idle < after:
@@ -103,12 +111,17 @@ class Idleness:
         since = self._idle_since()
         return -1.0 if since is None else max(0.0, time.time() - since)
 
-    async def _gpus_are_busy(self) -> bool:
+    async def _gpus_are_busy(self) -> bool | None:
+        """Tell whether the pool's GPUs do something; `None` if NVML does not answer."""
         uuids = {rank.gpu.uuid for rank in self._record.ranks if rank.gpu}
         if not uuids:
             return False
-        samples = (await read_gpu_state()).samples
-        loads = [samples.get(uuid, {}).get("utilization") for uuid in uuids]
+        seen = await read_gpu_state()
+        if seen.no_answer:
+            why = seen.inventory.fault
+            _LOG.warning("Whether the GPUs of pool %s are idle is unknown: %s", self._record.id, why)
+            return None
+        loads = [seen.samples.get(uuid, {}).get("utilization") for uuid in uuids]
         return any(isinstance(load, int | float) and load >= _BUSY for load in loads)
 
 

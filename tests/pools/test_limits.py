@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import time
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from ..fake_nvml.build import State
 from ..fake_nvml.four_gpus import FOUR, MACHINE, NAMES
 from ..pool_driver import WarmManager, client_of, follow, request
 from ..waiting import PATIENCE
-from .warm import start_pool, warm_manager
+from .warm import start_pool, until, warm_manager
 
 
 async def ended(pool: Pool) -> str:
@@ -81,6 +82,21 @@ async def test_an_idle_pool_ends_but_not_while_its_gpus_do_something(
         assert await ended(gone) == "idle_limit"
         assert await ended(busy) == "idle_limit"
         assert "0:01" in (busy.record.reason.message if busy.record.reason else "")
+
+
+async def test_a_reading_of_nvml_that_fails_is_not_the_last(
+    gpus: State, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with warm_manager() as manager:
+        pool = await start_pool(manager, tmp_path, num_ranks=1, idle_limit=3.0)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))  # no process can be started
+        try:
+            await until(lambda: "cannot be started: Too many open files" in caplog.text)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert pool.record.state is PoolState.RUNNING
+        assert await asyncio.wait_for(ended(pool), PATIENCE) == "idle_limit"
 
 
 async def test_a_server_that_adopts_pools_does_not_take_them_for_idle_since_their_start(

@@ -9,8 +9,7 @@ import time
 from typing import ClassVar
 
 from ...common.protocol.sampler_messages import Complete, News, SamplerNews
-from ..gpu_state import GpuState, read_news, state_of
-from ..inventory import Inventory
+from ..gpu_state import GpuState, no_answer, read_news, state_of
 from .reading_process import ReadingProcess
 
 _END = 2.0
@@ -43,7 +42,7 @@ class GpuReader:
         """Return what NVML says now."""
         if self._hangs and not self._hangs.has_ended():
             pid = self._hangs.pid
-            return _nothing(
+            return no_answer(
                 f"The NVIDIA driver hangs: process {pid} waits for it and cannot be killed."
             )
         try:
@@ -56,11 +55,11 @@ class GpuReader:
             self._hear(self._process)
         except TimeoutError:
             self.close()
-            return _nothing(f"The NVIDIA driver did not respond within {self._timeout:g} s.")
+            return no_answer(f"The NVIDIA driver did not respond within {self._timeout:g} s.")
         except OSError as error:
             self.close()
-            return _nothing(f"Listing the GPUs failed: {error.strerror}.")
-        return state_of(self._said.values()) or _nothing(
+            return no_answer(f"Listing the GPUs failed: {error.strerror}.")
+        return state_of(self._said.values()) or no_answer(
             "Listing the GPUs failed: its process wrote no output."
         )
 
@@ -96,7 +95,3 @@ def read_gpus() -> GpuState:
     """Return what NVML says now, read by a process that ends then."""
     with contextlib.closing(GpuReader()) as reader:
         return reader.read()
-
-
-def _nothing(reason: str) -> GpuState:
-    return GpuState(Inventory(reason=reason))

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Mapping
 
 from ...common.protocol.sampler_messages import SamplerSettings
-from ..gpu_state import GpuState, read_news, state_of
-from ..inventory import Inventory
+from ..gpu_state import GpuState, no_answer, read_news, state_of
 from .one_child import DriverHangsError, asking_driver
 from .supervise_sampler import end_process, last_line, start_process
 
@@ -30,24 +29,25 @@ async def read_gpu_state(
         async with asking_driver(timeout):
             return await _read_once(timeout, environment, host_pids)
     except DriverHangsError as error:
-        return GpuState(Inventory(reason=str(error)))
+        return no_answer(str(error))
 
 
 async def _read_once(
     timeout: float, environment: Mapping[str, str] | None, host_pids: bool | None
 ) -> GpuState:
     settings = SamplerSettings(host_pids=host_pids, once=True)
-    process = await start_process(settings, environment)
+    try:
+        process = await start_process(settings, environment)
+    except OSError as error:
+        return no_answer(f"The process that reads the GPUs cannot be started: {error.strerror}.")
     assert process.stdout and process.stderr
     try:
         out = await asyncio.wait_for(process.stdout.read(), timeout)
     except asyncio.TimeoutError:
-        return GpuState(
-            Inventory(reason=f"The NVIDIA driver did not respond within {timeout:g} s.")
-        )
+        return no_answer(f"The NVIDIA driver did not respond within {timeout:g} s.")
     finally:
         await end_process(process)
     if state := state_of(filter(None, map(read_news, out.splitlines()))):
         return state
     why = await last_line(process.stderr) or "its process wrote no output"
-    return GpuState(Inventory(reason=f"Listing the GPUs failed: {why}."))
+    return no_answer(f"Listing the GPUs failed: {why}.")
