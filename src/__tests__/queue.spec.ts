@@ -58,22 +58,18 @@ describe('QueueModel', () => {
     expect(queue.rows).toEqual([makeRow()]);
     expect(queue.ended).toEqual([]);
     expect(asked()).toEqual([
-      'GET jobs?states=COMPLETED,FAILED,CANCELLED,TIMEOUT,OUT_OF_MEMORY,NODE_FAIL',
+      'GET jobs?states=COMPLETED,FAILED,CANCELLED,TIMEOUT,OUT_OF_MEMORY,NODE_FAIL&order=ended',
       'GET queue?start=1'
     ]);
     expect(server.asked).toEqual([{ watch: ['jobs'] }]);
 
     answer('GET queue', { rows: [], count: 0, notices: [] });
     const old = makeJob({ id: 3, ended: now - 100_000 });
-    const jobs = [
-      makeJob({ id: 4, ended: now - 9 }),
-      old,
-      makeJob({ ended: now })
-    ];
-    answer('GET jobs', { jobs, count: 3 });
+    const jobs = [makeJob({ ended: now }), makeJob({ id: 4, ended: now - 9 })];
+    answer('GET jobs', { jobs: [...jobs, old], count: 3 });
     server.push({ type: 'jobs', seq: 7, events: [], pending: 0 });
     await until(() => queue.rows?.length === 0);
-    expect(queue.ended).toEqual([jobs[2], jobs[0]]);
+    expect(queue.ended).toEqual(jobs);
     // A reason has changed: no job has ended since.
     server.push({ type: 'jobs', seq: 7, events: [], pending: 3 });
     await until(() => queue.pending === 3);

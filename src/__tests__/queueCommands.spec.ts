@@ -135,6 +135,13 @@ describe('the commands of the queue', () => {
     Notification.dismiss();
   });
 
+  it('tell of no end from before the page was opened, for which the list had no room', () => {
+    queue.tell({ ended: [makeJob({ id: 5, ended: 200 })] });
+    // Job 5 is queued again.
+    queue.tell({ ended: [makeJob({ id: 4, ended: 190 })] });
+    expect(Notification.manager.notifications).toEqual([]);
+  });
+
   it('tell of an array in one notification', async () => {
     const told = () =>
       Notification.manager.notifications.map(

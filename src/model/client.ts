@@ -151,9 +151,10 @@ export class Client {
     return this._request('GET', 'queue?start=1');
   }
 
-  /** The newest jobs of this user in these states. */
+  /** The jobs of this user in these states that ended last, the newest end first. */
   jobs(states: readonly JobState[]): Promise<IJobs> {
-    return this._request('GET', `jobs?states=${states.join()}`);
+    const path = `jobs?states=${states.join()}&order=ended`;
+    return this._request('GET', path);
   }
 
   /** How far the tasks of an array of this user are; `jobs` has one of them. */

@@ -274,9 +274,7 @@ export class QueueModel implements IQueueModel {
 
 function ofLastDay(jobs: readonly IJob[]): IJob[] {
   const since = serverTime() - DAY;
-  return jobs
-    .filter(({ ended }) => (ended ?? 0) > since)
-    .sort((a, b) => (b.ended ?? 0) - (a.ended ?? 0));
+  return jobs.filter(({ ended }) => (ended ?? 0) > since);
 }
 
 function asApiError(error: unknown): IApiError {

@@ -56,6 +56,20 @@ def test_a_job_runs_and_its_secrets_stay(client: Client, server: Server) -> None
         assert secret not in str(db.execute("SELECT * FROM events").fetchall())
 
 
+def test_the_newest_ends_can_come_first(client: Client) -> None:
+    first, second = (submit(client, "true", name="ends", hold=True) for _ in range(2))
+    for label in (second, first):
+        client.call("DELETE", f"jobs/{label}")
+
+    def newest(order: str) -> str:
+        (found,) = client.get(f"jobs?name=ends&last=1{order}")["jobs"]
+        return str(found["label"])
+
+    assert [newest(order) for order in ("", "&order=id", "&order=ended")] == [second, second, first]
+    answer = client.call("GET", "jobs?order=name")
+    assert (answer.status, answer.body["field"]) == (400, "order")
+
+
 def test_a_form_is_told_what_can_be_asked_for(client: Client) -> None:
     fields = client.get("submit-schema")["properties"]
     assert set(fields) <= set(JobRequest.__struct_fields__)

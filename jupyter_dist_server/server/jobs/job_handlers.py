@@ -27,6 +27,8 @@ from ..gpus.gpu_messages import GpuFeed
 from .job_handler_base import MOST, JobHandlerBase, in_store, jobs_json, stopped_notices
 
 _FIELDS = JobRequest.__struct_fields__
+_ORDERS = {"id": "id DESC", "ended": "ended DESC, id DESC"}
+"""In SQL: the newest job first, or the newest end."""
 
 
 def _refresh(store: Store) -> None:
@@ -49,16 +51,19 @@ class JobsHandler(SubmittingHandler):
     """List jobs, submit some."""
 
     async def get(self) -> None:
-        """List one's own jobs, the newest first: ``?states=R,FAILED&name=NAME&last=100``."""
+        """List one's own jobs: ``?states=R,FAILED&name=NAME&last=100&order=ended``."""
         await self.require("read")
         condition, values = _condition(
             self.get_query_argument("states", ""), self.get_query_argument("name", "")
         )
         last = _whole("last", self.get_query_argument("last", "100"), 1, MOST)
+        order = self.get_query_argument("order", "id")
+        if order not in _ORDERS:
+            raise DistError("bad_request", "order must be id or ended.", field="order")
 
         def look(store: Store) -> str:
             _refresh(store)
-            jobs = store.select(condition, *values, order=f"id DESC LIMIT {last}")
+            jobs = store.select(condition, *values, order=f"{_ORDERS[order]} LIMIT {last}")
             return jobs_json(jobs, notices=stopped_notices(store))
 
         self.answer(await in_store(look))

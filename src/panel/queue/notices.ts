@@ -72,9 +72,12 @@ export class JobNotices {
     if (!ended || ended === this._last) {
       return;
     }
-    // Those at first had ended before.
+    // Those at first had ended before, and older ones, for which the list had no room.
     const known = this._known;
-    const news = known ? ended.filter(job => !known.has(keyOf(job))) : [];
+    const first = (this._firstEnd ??= ended.at(-1)?.ended ?? 0);
+    const news = ended.filter(
+      job => known && !known.has(keyOf(job)) && (job.ended ?? 0) >= first
+    );
     this._known = new Set([...(known ?? []), ...ended.map(keyOf)]);
     this._last = ended;
     const { news: wanted, opensNotebooks } = this.wanted;
@@ -173,6 +176,8 @@ export class JobNotices {
 
   private _known: ReadonlySet<string> | null = null;
   private _last: readonly IJob[] | null = null;
+  /** Unix seconds: the oldest end in the first list. */
+  private _firstEnd: number | null = null;
   /** When jobs that wait were queued, by id. */
   private readonly _queued = new Map<number, number>();
   private readonly _arrays = new Map<string, ArrayNotice>();
