@@ -50,6 +50,22 @@ def test_what_variables_hold(two: Notebook) -> None:
     two.ok("%%rank 1\ndel big, view")
 
 
+def test_what_results_and_hidden_variables_hold(two: Notebook) -> None:
+    """IPython keeps the last value of each cell, also if no variable has it any more."""
+    cell = two.next_number()
+    two.ok("%%rank 1\nshown = torch.ones(2**22)\nshown")
+    assert "shown 16 MiB, model 15.3 MiB, batch 250 KiB" in two.ok("%dist_memory").lines[-1]
+    two.ok("%%rank 1\nkept = shown\ndel shown\nkept")
+    assert "kept 16 MiB, model 15.3 MiB, batch 250 KiB" in two.ok("%dist_memory").lines[-1]
+    two.ok("%%rank 1\ndel kept\n_hidden = torch.ones(2**23)")
+    lines = two.ok("%dist_memory").lines
+    assert f"_hidden 32 MiB, Out[{cell}] 16 MiB, model 15.3 MiB" in lines[-1], lines
+    error = two.fails("%%rank 1\nmore = torch.empty(2**40, 2**10)")
+    assert f"`_hidden` 32 MiB made in In[{cell + 4}], `Out[{cell}]` 16 MiB, `model`" in error
+    two.ok("%%rank 1\n%reset -f out\ndel _hidden")
+    assert "Out[" not in two.ok("%dist_memory").text
+
+
 def test_an_estimate_changes_nothing(two: Notebook) -> None:
     two.ok("%%distributed\nbefore = model[0].weight.clone()")
     said = two.ok("%dist_memory --estimate model optimizer batch").text

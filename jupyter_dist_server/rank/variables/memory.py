@@ -25,15 +25,19 @@ Storage = tuple[str, int]
 
 
 def held_by(
-    variables: Iterable[tuple[str, Any]], cell_of: Callable[[str, Any], int | None]
+    variables: Iterable[tuple[str, Any]],
+    hidden: Iterable[tuple[str, Any]],
+    cell_of: Callable[[str, Any], int | None],
 ) -> tuple[list[Held], int]:
     """Return which variables hold memory in tensors and arrays, and how much all of them do.
 
-    A variable that cannot be looked at counts as far as it can be.
+    A variable that cannot be looked at counts as far as it can be. A hidden one is left out if
+    others hold all that it holds.
     """
     every: dict[Storage, int] = {}
     held = []
-    for name, value in variables:
+    shown = [(name, value, False) for name, value in variables]
+    for name, value, is_hidden in [*shown, *((*each, True) for each in hidden)]:
         blocks: dict[Storage, int] = {}
         gradients: dict[Storage, int] = {}
         try:
@@ -43,8 +47,9 @@ def held_by(
                     gradients.update(_blocks(getattr(leaf.value, "grad", None)))
         except Exception:  # of a class of the user's
             _LOG.info("`%s` cannot be looked at.", name, exc_info=True)
+        is_listed = blocks and not (is_hidden and blocks.keys() <= every.keys())
         every |= blocks | gradients
-        if blocks:
+        if is_listed:
             nbytes = sum((blocks | gradients).values())
             held.append(Held(name, nbytes, sum(gradients.values()), cell_of(name, value)))
     held.sort(key=lambda one: -one.nbytes)

@@ -28,6 +28,9 @@ from .memory import estimate, held_by, torch_use
 from .memory_history import MemoryHistory
 from .value_handlers import Refusal, describe, evaluate
 
+_CODE = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType)
+"""Types of what is not counted among variables."""
+
 
 class VariableHandlers(LongAnswers):
     """What `RankKernel` answers about its variables.
@@ -90,7 +93,9 @@ class VariableHandlers(LongAnswers):
         proportional = getattr(process.memory_full_info(), "pss", None)
         if busy:  # torch counts under the lock of its allocator, which a GPU may hold for ever
             return MemoryReply(busy=True, resident=resident, proportional=proportional)
-        held, in_all = held_by(self._user_variables(), self.makers.cell_of)
+        held, in_all = held_by(
+            self._user_variables(), self._hidden_variables(), self.makers.cell_of
+        )
         return MemoryReply(
             busy=False,
             resident=resident,
@@ -132,12 +137,19 @@ class VariableHandlers(LongAnswers):
 
     def _user_variables(self) -> Iterator[tuple[str, Any]]:
         """Yield what the user has assigned: no functions, classes or modules."""
-        code = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType)
         names = [name for name in self.shell.user_ns if isinstance(name, str)]  # of any keys
         for name in sorted(names):
             value = self.shell.user_ns[name]
             hidden = name.startswith("_") or name in self.shell.user_ns_hidden
-            if not hidden and not isinstance(value, code):
+            if not hidden and not isinstance(value, _CODE):
+                yield name, value
+
+    def _hidden_variables(self) -> Iterator[tuple[str, Any]]:
+        """Yield the last values of cells, which IPython keeps, and what begins with `_`."""
+        for number, value in list(self.shell.user_ns.get("_oh", {}).items()):
+            yield f"Out[{number}]", value
+        for name in [n for n in self.shell.user_ns if isinstance(n, str) and n.startswith("_")]:
+            if not isinstance(value := self.shell.user_ns[name], _CODE):
                 yield name, value
 
 
