@@ -89,7 +89,7 @@ def test_a_job_that_daemonizes_leaves_nothing_behind(queue: Queue) -> None:
 
 def test_a_signal_before_the_limit(queue: Queue) -> None:
     code = "trap 'echo saved; exit 0' USR1; while :; do sleep 0.1; done"
-    job = queue.ended(queue.submit("-t", "1:00", "--signal", "USR1@59", "bash", "-c", code))
+    job = queue.ended(queue.submit("-t", "1:00", "--signal", "B:USR1@59", "bash", "-c", code))
     assert job["state"] == "COMPLETED"
     assert "saved\n" in queue.output(str(job["id"]))
 

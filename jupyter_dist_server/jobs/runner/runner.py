@@ -35,6 +35,7 @@ from ..store.states import (
 from ..store.store import Store
 from .descendants import Descendant, alive_after, descendants, names, send
 from .job_process import become_job
+from .limit_signal import to_warn
 from .log_limit import LogLimit
 from .outcome import Outcome, outcome, unused_gpus
 
@@ -173,7 +174,7 @@ class Runner:
             moments += [limit.due for limit in self._log_limits]
             due = [moment for moment in moments if moment is not None]
             self._sleep(min(due) - time.monotonic() if due else None)
-            self._on_time()
+            self._on_time(child)
 
     def _is_over(self) -> bool:
         """Tell whether what the job's process has left behind has no time of its own to end."""
@@ -214,11 +215,12 @@ class Runner:
             return None
         return self._ends_at - self.job.spec.signal[1]
 
-    def _on_time(self) -> None:
-        now = time.monotonic()
-        if (moment := self._signal_at()) and now >= moment and self.job.spec.signal:
+    def _on_time(self, child: int) -> None:
+        now, spec = time.monotonic(), self.job.spec
+        if (moment := self._signal_at()) and now >= moment and spec.signal:
             self._signal_sent = True
-            send(descendants(), self.job.spec.signal[0])
+            number, first = spec.signal[0], child if spec.signal_first else None
+            send(to_warn(descendants(), number, first), number)
         if self._ends_at is not None and now >= self._ends_at:
             self._end(TIMEOUT)
         for limit in self._log_limits:

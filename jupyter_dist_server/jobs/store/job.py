@@ -41,6 +41,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Seconds between SIGTERM and SIGKILL."""
     signal: tuple[int, float] | None = None
     """A signal, and how many seconds before the limit it is sent."""
+    signal_first: bool = False
+    """Whether the job's first process alone gets it: a script's shell."""
     requeue: int = 0
     """How often it is started again after its runner or the machine failed."""
     requeue_on: list[int] = []

@@ -164,6 +164,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         log_max=read_size(request.log_max) if request.log_max else LOG_MAX,
         torchrun=bool(request.torchrun),
         signal=_signal_before(request.signal) if request.signal else None,
+        signal_first="B" in (request.signal or "").rpartition(":")[0],
         grace=GRACE if request.grace is None else check_grace(request.grace),
         requeue=REQUEUES if request.requeue else 0,
         requeue_on=_exit_codes(request.requeue_on) if request.requeue_on else [],
@@ -286,8 +287,9 @@ def signal_number(name: str) -> int:
 
 
 def _signal_before(text: str) -> tuple[int, float]:
-    name, _, seconds = text.removeprefix("B:").partition("@")
-    if seconds and not (seconds.isdecimal() and len(seconds) < 10):
+    letters, _, signal_at = text.rpartition(":")
+    name, _, seconds = signal_at.partition("@")
+    if set(letters) - {"B", "R"} or (seconds and not (seconds.isdecimal() and len(seconds) < 10)):
         raise DistError("bad_option", f"“{text}” is not a signal.", "Such as USR1@120.")
     return signal_number(name), float(seconds or 60)
 

@@ -72,7 +72,8 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     add("--kernel", metavar="NAME", help="use the environment of a Jupyter kernel")
     add("--module", action="append", metavar="NAME", help="load an environment module first")
     add("--setup", action="append", metavar="LINE", help="run a line of bash first")
-    add("--signal", metavar="SIG[@SECONDS]", help="send a signal before the time limit: USR1@120")
+    told = "send a signal before the time limit: USR1@120; with B: to the script's shell alone"
+    add("--signal", metavar="[B:]SIG[@SECONDS]", help=told)
     add("--grace", type=int, metavar="SECONDS", help="from SIGTERM to SIGKILL; default 30")
     add("--requeue", action="store_true", default=None, help="start again if the machine fails")
     add("--requeue-on", metavar="CODES", help="start again after these exit codes: 75,85")
