@@ -22,6 +22,8 @@ const AWAY = 30;
 const MEETING = 2000;
 /** Milliseconds until a page is taken for gone: one that had lost its connection says again within 15 s what it writes. */
 const GONE = 20000;
+/** A kernel that does this ends its cell, and sends no more messages of it. */
+const ENDS: Kernel.Status[] = ['restarting', 'autorestarting', 'dead'];
 
 /** What we need of JupyterLab's cells. */
 export interface ICell {
@@ -198,14 +200,23 @@ function follow(
       end();
     }
   };
+  const onStatus = (_: unknown, status: Kernel.Status) => {
+    if (ENDS.includes(status)) {
+      end();
+    }
+  };
   const end = () => {
     running.end();
     writers.leave(code.id);
     kernel.iopubMessage.disconnect(listen);
+    kernel.statusChanged.disconnect(onStatus);
+    kernel.disposed.disconnect(end);
     NotebookActions.executionScheduled.disconnect(onScheduled);
     panel.disposed.disconnect(end);
   };
   kernel.iopubMessage.connect(listen);
+  kernel.statusChanged.connect(onStatus);
+  kernel.disposed.connect(end);
   NotebookActions.executionScheduled.connect(onScheduled);
   panel.disposed.connect(end);
 }
