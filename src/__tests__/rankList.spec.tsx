@@ -181,6 +181,13 @@ describe('very many ranks', () => {
     }
     expect([...tabbable()]).toEqual([cell(0)]);
   });
+
+  it('stay in the order of Tab when the last ones are gone', () => {
+    showRanks(makeRanks(40));
+    act(() => cell(39)?.focus());
+    showRanks(makeRanks(20));
+    expect(cell(19)?.tabIndex).toBe(0);
+  });
 });
 
 describe('a pool on several nodes', () => {

@@ -65,8 +65,10 @@ function RankGrid(
 ): JSX.Element {
   const { pool, model, trans } = props;
   const list = useRef<HTMLUListElement>(null);
-  const [current, setCurrent] = useState(0);
-  const choose = useCallback((rank: number) => setCurrent(rank), []);
+  const [chosen, setChosen] = useState(0);
+  // A pool that goes on without a node has fewer ranks.
+  const current = Math.min(chosen, pool.ranks.length - 1);
+  const choose = useCallback((rank: number) => setChosen(rank), []);
 
   const onKeyDown = (event: React.KeyboardEvent) => {
     const cells = [...(list.current?.children ?? [])] as HTMLElement[];
