@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from ..verdicts.compare_variables import Compared, History, compare
 from ..verdicts.divergence_sentences import how_it_differs, sentences
 from .python_api import NotebookPool
 from .session.current_pool import CurrentPool
+
+_LOG = logging.getLogger(__name__)
 
 _MEASURED = 8
 """Differences of which the largest between two elements is computed."""
@@ -93,13 +96,19 @@ class Comparison:
             if len(forms) == 1 < len(leaves) and is_tensor and not leaves[0].shard:
                 ranks = [who[0] for who, _ in compared.groups]
                 mover = NotebookPool(self._pool).mover()
-                values, _ = mover.pull(leaves[0].expression, sorted(ranks))
-                first, *others = (_as_numbers(values[rank]) for rank in ranks)
-                largest[compared.path] = max(float((other - first).abs().max()) for other in others)
+                try:
+                    values, _ = mover.pull(leaves[0].expression, sorted(ranks))
+                    first, *others = (_as_numbers(values[rank]) for rank in ranks)
+                    largest[compared.path] = max(
+                        float((other - first).abs().max()) for other in others
+                    )
+                except Exception:  # of a kind that cannot be sent, or of which torch has no numbers
+                    _LOG.info("`%s` cannot be measured.", compared.path, exc_info=True)
         return largest
 
 
 def _as_numbers(tensor: Any) -> Any:
     """Return a tensor in which differences are not rounded, nor wrapped."""
-    dense = tensor.detach().to_dense() if tensor.is_sparse else tensor.detach()
+    plain = tensor.detach().dequantize() if tensor.is_quantized else tensor.detach()
+    dense = plain.to_dense()
     return dense if dense.is_complex() else dense.double()

@@ -104,6 +104,24 @@ def test_values_of_any_kind(three: Notebook) -> None:
     assert check(three, "values['half'].sum()")[0] == "Equal on ranks 0-2."
 
 
+def test_tensors_with_which_torch_can_do_little(three: Notebook) -> None:
+    """That they differ is told, and by how much where that can be computed."""
+    quiet = "import warnings\nwarnings.simplefilter('ignore')"
+    three.ok(quiet)
+    three.ok(
+        f"%%distributed\n{quiet}\n"
+        "one = torch.full((4,), 2.0 ** rank)\n"
+        "rows = torch.diag(one).to_sparse_csr()\n"
+        "eighths = one.to(torch.float8_e4m3fn)\n"
+        "packed = torch.full((4,), rank, dtype=torch.uint8).view(torch.uint4)\n"
+        "scaled = torch.quantize_per_tensor(one, 0.5 * 2 ** rank, 0, torch.quint8)\n"
+    )
+    largest = {"rows": " (max difference 3)", "eighths": " (max difference 3)", "packed": ""}
+    for name, size in (largest | {"scaled": " (max difference 3)"}).items():
+        expected = f"`{name}` has 3 different contents on ranks 0-2{size}."
+        assert check(three, name)[0] == expected
+
+
 def test_shards(three: Notebook) -> None:
     three.ok(
         "%%distributed\n"

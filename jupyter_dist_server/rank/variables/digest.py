@@ -36,7 +36,11 @@ def _digest(value: Any) -> str:
         _add_tensor(state, value.detach())
     elif numpy and isinstance(value, numpy.ndarray) and not value.dtype.hasobject:
         state.update(f"{value.dtype}{value.shape}".encode())
-        state.update(numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8))
+        state.update(_bytes_of(value))
+        if isinstance(value, numpy.ma.MaskedArray):
+            state.update(_bytes_of(numpy.ma.getmaskarray(value)))
+    elif isinstance(value, dict) and is_simple(value):
+        state.update("".join(sorted(map(repr, value.items()))).encode())
     elif is_simple(value):
         state.update(repr(value).encode())
     elif numpy and isinstance(value, numpy.generic):
@@ -44,6 +48,20 @@ def _digest(value: Any) -> str:
     else:
         return ""
     return state.hexdigest()
+
+
+def _bytes_of(array: Any) -> Any:
+    numpy = sys.modules["numpy"]
+    return numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8)
+
+
+def _scales_of(tensor: Any) -> tuple[Any, ...]:
+    """Return what the integers of a quantized tensor stand for."""
+    torch, scheme = sys.modules["torch"], tensor.qscheme()
+    if scheme in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+        return scheme, tensor.q_scale(), tensor.q_zero_point()
+    scales, zeros = tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()
+    return scheme, scales.tolist(), zeros.tolist(), tensor.q_per_channel_axis()
 
 
 def local_part(tensor: Any) -> Any:
@@ -77,7 +95,7 @@ def _add_tensor(state: Any, tensor: Any) -> None:
     elif tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
     if tensor.is_quantized:
-        state.update(repr(tensor.qscheme()).encode())
+        state.update(repr(_scales_of(tensor)).encode())
         tensor = tensor.int_repr()
     flat = tensor.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
     if type(flat) is not torch.Tensor:  # it may have no memory of its own, such as a fake tensor

@@ -63,7 +63,7 @@ def is_simple(value: Any) -> bool:
     """Whether `repr` tells all of a value, which may be a list of numbers."""
     if type(value) in (list, tuple):
         return all(type(item) in _SIMPLE for item in value)
-    return type(value) in _SIMPLE or (type(value) is dict and _is_long(value))
+    return type(value) in _SIMPLE or (isinstance(value, dict) and _is_long(value))
 
 
 def _is_long(value: Any) -> bool:
