@@ -18,6 +18,12 @@ MASK, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 BY_BUS = "PCI_BUS_ID"
 
 
+def hides_all(environment: Mapping[str, str]) -> bool:
+    """Tell whether CUDA shows no GPU to a process with this environment, whatever there are."""
+    mask = environment.get(MASK)
+    return mask is not None and (not mask.strip() or mask.lstrip().startswith("-"))
+
+
 def narrow(inventory: Inventory, environment: Mapping[str, str]) -> Inventory:
     """Leave only the GPUs that CUDA would show to a process with this environment.
 

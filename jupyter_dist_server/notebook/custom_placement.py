@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..common.errors import DistError
+from ..gpus.cuda_visible_devices import hides_all
 from ..gpus.inventory import Gpu
 from ..gpus.readers.read_gpu_state import read_gpu_state
 from ..placement.allocate_gpus import Allocator
 from ..placement.gpu_policies import find, free_memory
 from ..placement.new_pool_record import allowed, new_record
-from ..placement.ranks_to_gpus import taken
+from ..placement.ranks_to_gpus import GpusUnknown, taken
 from ..placement.requests.field_checks import GpuId
 from ..placement.requests.request import PoolRequest
 
@@ -51,10 +52,12 @@ async def custom_map(place: Place, request: PoolRequest) -> PoolRequest:
     Raises
     ------
     DistError
-        If it returns what is no GPU here, or has too few to choose from.
+        If it returns what is no GPU here, or has too few to choose from; or NVML does not answer.
     """
     checked = replace(request, base_env=dict(os.environ), kernel_pid=os.getpid())
     seen = await read_gpu_state()
+    if seen.no_answer and not hides_all(os.environ):
+        raise GpusUnknown(seen.inventory.fault)
     inventory = allowed(checked, seen.inventory)
     if not inventory.gpus:
         return replace(request, placement="cycle")

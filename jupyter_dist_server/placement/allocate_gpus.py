@@ -18,6 +18,7 @@ from ..common.files.shared_folder import folder, owner_notice
 from ..common.protocol.leaseholder import Leaseholder
 from ..common.protocol.other_requests import InLine
 from ..common.protocol.pool_record import PoolRecord
+from ..gpus.cuda_visible_devices import hides_all
 from ..gpus.gpu_state import GpuState
 from ..gpus.inventory import Inventory
 from ..gpus.metrics import Processes
@@ -33,9 +34,9 @@ from ..jobs.schedule.wants import Want
 from .conflicts import foreign, may_be_ending, unavailable
 from .gpu_policies import candidates
 from .kernel_life import while_kernel_lives
-from .new_pool_record import Allocation, allowed, number_of_ranks, place_ranks
+from .new_pool_record import Allocation, allowed, environment_of, number_of_ranks, place_ranks
 from .offers import with_offers
-from .ranks_to_gpus import GpusTaken, counts_differ
+from .ranks_to_gpus import GpusTaken, GpusUnknown, counts_differ
 from .requests.request import PoolRequest
 
 _READ_EVERY = 3.0
@@ -148,7 +149,7 @@ class Allocator:
         wake = Wake([folder()])
         with closing(self._board), closing(wake):
             while True:
-                self._board.show([self._want()], self._all_gpus())
+                self._show()
                 pause = None
                 try:
                     try:
@@ -166,7 +167,7 @@ class Allocator:
                         raise DistError("no_gpu", why)
                     return await self._get()
                 except GpusTaken as error:
-                    self._board.show([self._want()], self._all_gpus())
+                    self._show()
                     if (error.message, self._line) != (reason, line):
                         reason, line = error.message, self._line
                         tell(reason, line)
@@ -182,7 +183,10 @@ class Allocator:
     async def _look(self) -> None:
         """Read NVML, and again as long as there are processes that may just be ending."""
         for _ in range(_LOOKS):
-            self._seen = await self._read()
+            seen = await self._read()
+            if seen.no_answer and not hides_all(environment_of(self._request)):
+                raise GpusUnknown(seen.inventory.fault)
+            self._seen = seen
             self._inventory = allowed(self._request, self._seen.inventory)
             leased = await asyncio.to_thread(holders, self._inventory)
             self._strangers = {
@@ -195,8 +199,11 @@ class Allocator:
                 break
             await asyncio.sleep(_ENDING)
 
-    def _all_gpus(self) -> list[str]:
-        return [gpu.uuid for gpu in self._seen.inventory.gpus]
+    def _show(self) -> None:
+        """Show our entry to all who wait, once it is known which GPUs there are."""
+        if self._inventory.gpus:
+            uuids = [gpu.uuid for gpu in self._seen.inventory.gpus]
+            self._board.show([self._want()], uuids)
 
     def _want(self) -> Want:
         """Return our entry in the line of all who wait."""

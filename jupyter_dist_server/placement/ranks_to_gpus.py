@@ -32,6 +32,18 @@ class GpusTaken(DistError):
         return super().to_json() | {"offers": msgspec.to_builtins(self.offers)}
 
 
+class GpusUnknown(GpusTaken):
+    """NVML does not say which GPUs there are; waiting may help."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"It is not known which GPUs there are. {reason}",
+            "Check that nvidia-smi responds, and try again, or wait with --wait. For ranks on the "
+            "CPU, run %env CUDA_VISIBLE_DEVICES=-1 first.",
+        )
+        self.code = "gpus_unknown"
+
+
 @dataclass(frozen=True)
 class Placement:
     """The answer: one entry per rank, and what the user should know about it."""

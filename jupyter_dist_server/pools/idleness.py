@@ -119,7 +119,7 @@ class Idleness:
         seen = await read_gpu_state()
         if seen.no_answer:
             why = seen.inventory.fault
-            _LOG.warning("Whether the GPUs of pool %s are idle is unknown: %s", self._record.id, why)
+            _LOG.warning("It is unknown whether pool %s is idle: %s", self._record.id, why)
             return None
         loads = [seen.samples.get(uuid, {}).get("utilization") for uuid in uuids]
         return any(isinstance(load, int | float) and load >= _BUSY for load in loads)

@@ -31,6 +31,7 @@ _STATUS = {
     "pool_not_running": 409,
     "rank_busy": 409,
     "rank_dead": 409,
+    "gpus_unknown": 503,
     "pool_unreachable": 503,
     "agent_silent": 503,
     "rank_silent": 503,

@@ -194,6 +194,46 @@ async def test_a_process_that_leases_nothing_is_waited_for_too_up_to_the_limit(
     (await getting).close()
 
 
+async def test_a_driver_that_does_not_respond_is_waited_for_and_gives_no_cpu_ranks(
+    gpus: State, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jupyter_dist_server.placement.allocate_gpus._READ_EVERY", 0.2)
+    silent = "The NVIDIA driver did not respond within 3 s."
+
+    def ask(**fields: Any) -> Allocator:
+        request = PoolRequest.from_json(fields)
+        read = partial(read_gpu_state, timeout=3.0, host_pids=True)
+        return Allocator(request, new_record(request), read)
+
+    async def wait(allocator: Allocator) -> None:
+        told: asyncio.Queue[str] = asyncio.Queue()
+        getting = asyncio.create_task(allocator.in_line(lambda said, _: told.put_nowait(said)))
+        gpus.update(hang="INIT")
+        while silent not in await asyncio.wait_for(told.get(), PATIENCE):
+            pass
+        gpus.write(**MACHINE)
+        with closing(await asyncio.wait_for(getting, PATIENCE)) as allocation:
+            assert [gpu.index for gpu in allocation.placement.gpus if gpu] == [0, 1]
+
+    gpus.update(process=f"{stranger.pid},{2**30},50")
+    allocator = ask(gpu_ids=[0, 1], wait=600)
+    with pytest.raises(GpusTaken):
+        await allocator.now()
+    await wait(allocator)
+
+    gpus.update(hang="INIT")
+    with pytest.raises(DistError) as refused:
+        await ask(gpu_ids=[0, 1]).now()
+    assert refused.value.code == "gpus_unknown"
+    assert refused.value.message == f"It is not known which GPUs there are. {silent}"
+    cpu = await ask(base_env={"CUDA_VISIBLE_DEVICES": "-1"}, num_ranks=1).now()
+    assert cpu.placement.gpus == (None,)
+    allocator = ask(gpu_ids=[0, 1], wait=600)
+    with pytest.raises(GpusTaken):
+        await allocator.now()
+    await wait(allocator)
+
+
 async def test_who_waits_is_told_of_processes_that_lease_nothing_too(
     gpus: State, stranger: subprocess.Popen[bytes]
 ) -> None:
