@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .store.job import AGAIN, REQUEUES, Job
-from .store.states import FAILED, OUT_OF_MEMORY, PENDING
+from .store.states import FAILED, NODE_FAIL, OUT_OF_MEMORY, PENDING
 from .store.store import Store
 from .store.store_folder import store_name
 
@@ -36,16 +36,23 @@ def start_again(store: Store, job: Job, detail: str) -> bool:
     return store.move(job, PENDING, reason="None", detail=detail, **fields)
 
 
+def start_again_if_asked(store: Store, job: Job) -> None:
+    """Put a job back into the queue that has ended so that ``--requeue…`` starts it again."""
+    if job.cancel_at is not None:
+        return
+    if job.state == NODE_FAIL and job.attempt <= job.spec.requeue:
+        start_again(store, job, "Started again: its runner or the machine had failed.")
+        return
+    asks = job.state in (FAILED, OUT_OF_MEMORY) and job.exit_code in job.spec.requeue_on
+    if asks and job.attempt <= REQUEUES:
+        start_again(store, job, f"Started again: it ended with exit code {job.exit_code}.")
+
+
 def write_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:
-    """Write how a job ended, and put it back into the queue if its exit code asks for that."""
+    """Write how a job ended, and put it back into the queue if it is started again after that."""
     with store.writing():  # or the job would stay as it is, if we were killed in between
         if store.move(job, **fields):
-            ended = store.get(job.id)
-            is_own = ended.state in (FAILED, OUT_OF_MEMORY) and ended.cancel_at is None
-            asks = is_own and ended.exit_code in ended.spec.requeue_on
-            if asks and ended.attempt <= REQUEUES:
-                told = f"Started again: it ended with exit code {ended.exit_code}."
-                start_again(store, ended, told)
+            start_again_if_asked(store, store.get(job.id))
     store.changed()  # who was woken in the middle of it has not seen it
 
 

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from ..common.processes.process_ref import boot_id
-from .end_file import start_again, take_end
+from .end_file import start_again_if_asked, take_end
 from .job_command import remove_folders
 from .store.job import Job
 from .store.states import CANCELLED, CONFIGURING, NODE_FAIL, NOT_STARTED, PENDING
@@ -45,11 +45,8 @@ def _end_lost(store: Store, job: Job) -> None:
     with store.writing():  # or the job would stay as it is, if we were killed in between
         if store.get(job.id).cancel_at is not None:  # it has ended, as somebody wanted
             store.move(job, CANCELLED, detail=f"Cancelled. {what} meanwhile.", **fields)
-        elif not store.move(job, NODE_FAIL, detail=f"{what}.", **fields):
-            return  # somebody else was faster
-        elif job.attempt <= job.spec.requeue:
-            told = "Started again: its runner or the machine had failed."
-            start_again(store, store.get(job.id), told)
+        elif store.move(job, NODE_FAIL, detail=f"{what}.", **fields):  # else somebody was faster
+            start_again_if_asked(store, store.get(job.id))
     store.changed()  # who was woken in the middle of it has not seen it
 
 

@@ -23,15 +23,17 @@ def run_job(folder: Path, id: int, launch: str, descriptors: list[int]) -> None:
     lease = InheritedLease(descriptors[1:]) if descriptors[1:] else None
     store = Store(folder)
     job = store.get(id)
-    ended = None
+    ended, asked_to_end = None, False
     if (job.state, job.launch) == (CONFIGURING, launch) and job.boot == boot_id():
-        Runner(store, job, lease).run()
-        ended = store.get(id)
+        runner = Runner(store, job, lease)
+        runner.run()
+        ended, asked_to_end = store.get(id), runner.asked_to_end
     if lease:
         lease.close()
     remove_folders(job, store)
     lock.close()
-    ensure(store)
+    if not asked_to_end:  # a shutdown: nothing is to start now
+        ensure(store)
     if ended and ended.is_ended:
         notify(store, ended)
     store.close()

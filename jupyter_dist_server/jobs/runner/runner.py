@@ -41,6 +41,8 @@ from .outcome import Outcome, outcome, unused_gpus
 
 _COMMIT_FOR = 60.0
 """Seconds for which writing the job's end is tried, before it is left in a file."""
+_TOGETHER = 0.5
+"""Seconds within which all processes of a user get SIGTERM when the machine is shut down."""
 _LONGEST = 86_400.0
 """Seconds between two looks, at most: `poll` cannot wait for more than 24 days."""
 
@@ -84,11 +86,12 @@ class Runner:
             self._poll.register(events, select.POLLIN)
         for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
-        self._asked_to_end = False
+        self.asked_to_end = False
+        """Whether SIGTERM has asked us to end, as at a shutdown of the machine."""
 
     def _on_signal(self, number: int, frame: object) -> None:
         if number == signal.SIGTERM:
-            self._asked_to_end = True
+            self.asked_to_end = True
 
     def run(self) -> None:
         """Run the job to its end."""
@@ -167,14 +170,25 @@ class Runner:
                 while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                     if ended[0] == child:
                         status = ended[1]
-            if status is not None and self._is_over():
-                return status
+            if status is not None:
+                self._note_shutdown(os.waitstatus_to_exitcode(status))
+                if self._is_over():
+                    return status
             self._look()
             moments = [self._kill_at, self._signal_at(), self._ends_at]
             moments += [limit.due for limit in self._log_limits]
             due = [moment for moment in moments if moment is not None]
             self._sleep(min(due) - time.monotonic() if due else None)
             self._on_time(child)
+
+    def _note_shutdown(self, code: int) -> None:
+        """If a shutdown has ended the job's process, let what that has left behind end, too."""
+        if self._ended_by is None and code in (-signal.SIGTERM, 128 + signal.SIGTERM):
+            until = time.monotonic() + _TOGETHER
+            while not self.asked_to_end and (left := until - time.monotonic()) > 0:
+                self._sleep(left)
+        if self.asked_to_end and code:
+            self._end(NODE_FAIL)
 
     def _is_over(self) -> bool:
         """Tell whether what the job's process has left behind has no time of its own to end."""
@@ -205,9 +219,10 @@ class Runner:
             if fresh.kill and self._kill_at is not None:
                 self._kill_at = min(self._kill_at, time.monotonic())
             # The job may have submitted jobs, or a server in it has seen that others are lost.
-            lost = fresh.cancel_at is None and any_is_lost(self._store)
-            ensure(self._store, also_if=lost)
-        if self._asked_to_end and self._ended_by is None:
+            if not self.asked_to_end:  # a shutdown: nothing is to start now
+                lost = fresh.cancel_at is None and any_is_lost(self._store)
+                ensure(self._store, also_if=lost)
+        if self.asked_to_end and self._ended_by is None:
             self._end(NODE_FAIL)
 
     def _signal_at(self) -> float | None:
@@ -291,7 +306,7 @@ class Runner:
                 return
             except DistError:
                 # A machine that is shut down does not wait for us.
-                if self._asked_to_end or time.monotonic() > until:
+                if self.asked_to_end or time.monotonic() > until:
                     leave_end(self._store, self.job, fields)
                     return
                 self._sleep(1.0)
