@@ -100,6 +100,13 @@ def test_an_estimate_of_a_sharded_model_says_that_it_comes_too_late(two: Noteboo
     assert "a step: ValueError: FSDP has sharded the model; estimate it before that.\n" in error
 
 
+def test_an_estimate_with_the_optimizer_of_another_model(two: Notebook) -> None:
+    two.ok("%%distributed\nother = torch.optim.AdamW(torch.nn.Linear(2, 2).parameters())")
+    error = two.fails("%dist_memory --estimate model other batch")
+    expected = "the optimizer has parameters that the model does not; make it anew for this model."
+    assert f"a step: ValueError: {expected}\n" in error
+
+
 def test_mistakes(two: Notebook) -> None:
     error = two.fails("%dist_memory --estimate model optimizer nothing")
     assert "Rank 0 cannot estimate the memory of a step: it has no `nothing`." in error

@@ -94,6 +94,11 @@ def estimate(model: Any, optimizer: Any, batch: Any) -> EstimateReply:
         if isinstance(tensor, torch.nn.Parameter):
             fake = torch.nn.Parameter(fake, tensor.requires_grad)
         known[id(tensor)] = fake
+    trained = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    if any(id(parameter) not in known for parameter in trained):
+        raise ValueError(
+            "the optimizer has parameters that the model does not; make it anew for this model"
+        )
     model = copy.deepcopy(model, known)
     optimizer = type(optimizer)(_groups(optimizer, known))
     batch = map_tensors(mode.from_tensor, batch)
