@@ -32,7 +32,8 @@ def _paths(store: Store, job: Job) -> Iterator[Path]:
 
 def start_again(store: Store, job: Job, detail: str) -> bool:
     """Put a job that has ended back into the queue; tell whether it was still as it was read."""
-    fields = {"attempt": job.attempt + 1, "queued": time.time()} | AGAIN
+    attempt = job.attempt if job.started is None else job.attempt + 1  # only a start counts
+    fields = {"attempt": attempt, "queued": time.time()} | AGAIN
     return store.move(job, PENDING, reason="None", detail=detail, **fields)
 
 

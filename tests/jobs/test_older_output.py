@@ -38,3 +38,23 @@ def test_a_requeued_job_that_waits_has_the_output_of_its_attempts(
     queue.run("requeue", job)
     assert queue.show(job)["state"] == "PENDING"
     assert queue.run_program("logs", job) == "up\n"
+
+
+def test_a_requeued_job_that_has_never_run_has_no_output(queue: Queue) -> None:
+    folder = queue.folder / "folder"
+    folder.mkdir()
+    log = ["-o", str(queue.folder / "log.txt")]
+    job = queue.submit("--hold", "-c", "0", "-D", "folder", *log, "echo", "new")
+    folder.rmdir()
+    queue.run("release", job)
+    assert queue.ended(job)["reason"] == "JobLaunchFailure"
+    (queue.folder / "log.txt").write_text(OLD)
+    for _ in range(2):
+        queue.run("requeue", job)
+        assert queue.ended(job)["attempt"] == 1, "its code has not run"
+        said = queue.run("logs", job, code=2)
+        assert f"Job {job} has not started: FAILED. {folder}: The folder does not exist." in said
+    folder.mkdir()
+    queue.run("requeue", job)
+    assert queue.ended(job)["state"] == "COMPLETED"
+    assert queue.run_program("logs", job) == "new\n"

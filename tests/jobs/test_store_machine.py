@@ -95,7 +95,7 @@ class StoreMachine(RuleBasedStateMachine):
         job = self.stores[who].get(id)
         if job.is_ended:
             start_again(self.stores[who], job, "")
-            self._note(id, state=PENDING, attempt=job.attempt + 1, cancel_at=None)
+            self._note(id, state=PENDING, cancel_at=None)  # none has started
 
     @rule(who=WHO)
     def reopen(self, who: int) -> None:
