@@ -7,6 +7,7 @@ import { PathExt } from '@jupyterlab/coreutils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import { ITranslator } from '@jupyterlab/translation';
 
+import { ApiError } from '../../model/client';
 import type { IJobs } from '../../model/queueContract';
 import type { IJobRequest, ISubmitSchema } from '../../model/submitContract';
 import {
@@ -95,11 +96,19 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
           }
         };
         const schema = requests.submitSchema();
-        const jobs = await askForJobs({
-          ...{ schema, request, gpus, requests, insert, trans }
-        });
-        if (jobs) {
-          tell(jobs);
+        try {
+          const jobs = await askForJobs({
+            ...{ schema, request, gpus, requests, insert, trans }
+          });
+          if (jobs) {
+            tell(jobs);
+          }
+        } catch (error) {
+          if (!(error instanceof ApiError)) {
+            throw error;
+          }
+          const words = joinSentences([error.message, error.hint]);
+          notify(words, 'error', { autoClose: false }, trans);
         }
       }
     });

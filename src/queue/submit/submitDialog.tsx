@@ -36,6 +36,8 @@ const [CANCEL, INSERT, SUBMIT] = [0, 1, 2];
 
 /**
  * Ask for jobs, until they are in the queue; null if they are not wanted after all.
+ *
+ * Rejects with an `ApiError` if the server refuses what was sent after the dialog was closed.
  */
 export async function askForJobs(
   options: ISubmitDialogOptions
@@ -133,7 +135,8 @@ class SubmitDialog extends Dialog<unknown> {
     this.node.tabIndex = -1;
   }
 
-  submitted: IJobs | null = null;
+  /** The answer to what was sent, also if the dialog is closed before it comes. */
+  submitted: Promise<IJobs> | null = null;
 
   handleEvent(event: Event): void {
     // Enter in a line of text submits; elsewhere in the form it does what it does there.
@@ -161,25 +164,25 @@ class SubmitDialog extends Dialog<unknown> {
     } else if (request && schema && index === INSERT) {
       this._options.insert.execute(request, schema);
       super.resolve(index);
-    } else if (request && !this._isBusy) {
+    } else if (request && !this.submitted) {
       void this._submit(request);
     }
   }
 
   private async _submit(request: IJobRequest): Promise<void> {
-    this._isBusy = true;
+    this.submitted = this._options.requests.submitJobs(request);
     try {
-      this.submitted = await this._options.requests.submitJobs(request);
+      await this.submitted;
       super.resolve(SUBMIT);
     } catch (error) {
       if (!(error instanceof ApiError)) {
         throw error;
       }
-      this._form.refuse(error);
-    } finally {
-      this._isBusy = false;
+      // Without a form to say it in, who has asked is told.
+      if (!this.isDisposed) {
+        this.submitted = null;
+        this._form.refuse(error);
+      }
     }
   }
-
-  private _isBusy = false;
 }
