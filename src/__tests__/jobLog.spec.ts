@@ -154,6 +154,16 @@ describe('JobLog', () => {
     expect(log.found).toBeNull();
   });
 
+  it('reads its end, and not all of it, after the first read has failed', async () => {
+    const error = { code: 'x', message: 'No.', hint: '' };
+    output.read.mockRejectedValueOnce(new ApiError(error, 500));
+    await log.toEnd();
+    expect(log.lines).toEqual([]);
+    await log.later();
+    expect(log.lines.at(-1)).toBe('line 999');
+    expect(log.start).toBeGreaterThan(0);
+  });
+
   it('begins before anything was printed', async () => {
     output.text = '';
     await log.toEnd();

@@ -83,16 +83,7 @@ export class JobLog {
 
   /** Read the end of it. */
   toEnd(): Promise<void> {
-    return this._do(async () => {
-      let block = await this._ask({ before: -1 });
-      const blocks = [block];
-      while (blocks.length < AT_FIRST && block.start > 0) {
-        block = await this._ask({ before: block.start });
-        blocks.unshift(block);
-      }
-      this._found = null;
-      this._set(blocks);
-    });
+    return this._do(() => this._readEnd());
   }
 
   toStart(): Promise<void> {
@@ -120,15 +111,15 @@ export class JobLog {
     return this._do(async () => {
       const last = this._blocks.at(-1);
       if (!last) {
-        this._set([await this._ask({ offset: 0 })]);
+        // The first read has failed.
+        await this._readEnd();
         return;
       }
       const known = this._blocks.slice(0, -1);
       const again = await this._ask({ offset: last.start });
       if (this._size < last.end) {
         // Another file, or it was emptied.
-        this._found = null;
-        this._set([await this._ask({ offset: 0 })]);
+        await this._readEnd();
         return;
       }
       const blocks = [...known, again];
@@ -176,6 +167,17 @@ export class JobLog {
         this._found = null;
       }
     });
+  }
+
+  private async _readEnd(): Promise<void> {
+    let block = await this._ask({ before: -1 });
+    const blocks = [block];
+    while (blocks.length < AT_FIRST && block.start > 0) {
+      block = await this._ask({ before: block.start });
+      blocks.unshift(block);
+    }
+    this._found = null;
+    this._set(blocks);
   }
 
   /** One after the other. */
