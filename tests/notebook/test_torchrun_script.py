@@ -153,11 +153,22 @@ def test_cells_that_make_and_end_the_group_share_the_one_of_the_script() -> None
         ),
         ("f = open\nf ==== 1", "# Not translated: Not valid Python.\n# f = open\n# f ==== 1\n"),
         ("%%time\n%time f(x)", "\n_show((f(x)))"),
+        ("!true\nx = (7\n% 3)\nx", "pass  # !true\nx = (7\n% 3)\n_show((x))"),
+        ("if x:\n    y = !ls \\\n  -l\ny", "if x:\n    pass  # y = !ls \\ -l\n_show((y))"),
+        ("s = \"\"\"\n!true\n%pwd\n\"\"\"\n!ls", '\n!true\n%pwd\n"""\npass  # !ls'),
+        ("/f 1 2\nx", "f(1, 2)\n_show((x))"),
         ("display(x)", "from IPython.display import display\n"),
     ],
 )
 def test_how_code_is_translated(code: str, line: str) -> None:
     assert line in exported(RanCell(code, [0, 1], 1, has_value=True))
+
+
+def test_a_cell_may_call_something_else_dist() -> None:
+    cells = [RanCell(code, [0, 1]) for code in ("dist = 3.5", "dist.init_process_group()")]
+    for script in (exported(cells[0]), exported(*cells)):
+        after = script.partition("dist = 3.5\n")[2]
+        assert "process_group" in script and "\ndist.destroy" not in after
 
 
 def test_names_of_ipython_that_cells_set_themselves_are_translated() -> None:

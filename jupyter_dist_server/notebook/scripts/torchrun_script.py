@@ -8,11 +8,12 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from IPython.core.inputtransformer2 import TransformerManager
+
 from ...common.protocol.pool_record import PoolRecord
 from ...common.rank_specs import format_ranks
 from .ran_cells import RanCell, RanCells
 
-_MAGIC = re.compile(r"\s*([\w.,\s]+=\s*)?[%!]|\s*\?|[^#]*\?\s*$")
 _CELL_MAGIC = re.compile(r"\s*%%(?!time\s*\n).*")
 _TIMED = re.compile(r"(\s*)%time\s+(.*)", re.DOTALL)
 _HISTORY = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_[dio]h|In|Out")
@@ -99,7 +100,8 @@ def as_script(ran: RanCells, path: str) -> Script:
     command = _torchrun(ran.pool, path)
     head = _head(ran.pool, command, missing[:1] if ran.dropped else [], futures, names)
     if ran.pool.backend != "none":
-        destroy = "_destroy" if names & _GROUP else "dist.destroy_process_group"
+        # A cell may have set another `dist`.
+        destroy = "_destroy" if names & _GROUP else "torch.distributed.destroy_process_group"
         body.append(f"{destroy}()\n")
     return Script("\n".join([head, *body]), command, cells, missing)
 
@@ -192,27 +194,26 @@ def _translate(cell: RanCell, world_size: int, bound: set[str]) -> _Cell:
 
 
 def _without_magics(code: str) -> tuple[str, list[str]]:
-    """Make comments of IPython's own lines, if there are some; say which."""
-    try:
-        ast.parse(code)
-    except (SyntaxError, ValueError):
-        pass
-    else:
-        return code, []  # a line that begins with % continues an expression
-    lines: list[str] = []
-    missing: list[str] = []
-    for line in code.split("\n"):
-        if timed := _TIMED.match(line):
-            lines.append(timed[1] + timed[2])
-        elif line.strip() == "%%time":
-            lines.append("")
-        elif _MAGIC.match(line):
-            indent = line[: len(line) - len(line.lstrip())]
-            lines.append(f"{indent}pass  # {line.strip()}")
-            missing.append(f"{line.strip()}")
-        else:
-            lines.append(line)
-    return "\n".join(lines), missing
+    """Make comments of IPython's own lines; say which."""
+    syntax, missing = TransformerManager(), []
+    lines = [f"{line}\n" for line in code.split("\n")]
+    while True:
+        found, after = syntax.do_one_token_transform(lines)
+        if not found:
+            return "".join(lines)[:-1], missing
+        # IPython has put one line for one or more that belong together.
+        start = next(n for n, line in enumerate(after) if line != lines[n])
+        end = start + 1 + len(lines) - len(after)
+        magic, python = "".join(lines[start:end]), after[start]
+        if timed := _TIMED.match(magic):
+            python = timed[1] + timed[2]
+        elif magic.strip() == "%%time":
+            python = "\n"
+        elif "get_ipython()" in python:
+            text = " ".join(map(str.strip, lines[start:end]))
+            python = f"{magic[: len(magic) - len(magic.lstrip())]}pass  # {text}\n"
+            missing.append(text)
+        lines[start:end] = [python]
 
 
 def _bound(tree: ast.AST) -> Iterator[str]:
