@@ -155,7 +155,7 @@ def test_cells_that_make_and_end_the_group_share_the_one_of_the_script() -> None
         ("%%time\n%time f(x)", "\n_show((f(x)))"),
         ("!true\nx = (7\n% 3)\nx", "pass  # !true\nx = (7\n% 3)\n_show((x))"),
         ("if x:\n    y = !ls \\\n  -l\ny", "if x:\n    pass  # y = !ls \\ -l\n_show((y))"),
-        ("s = \"\"\"\n!true\n%pwd\n\"\"\"\n!ls", '\n!true\n%pwd\n"""\npass  # !ls'),
+        ('s = """\n!true\n%pwd\n"""\n!ls', '\n!true\n%pwd\n"""\npass  # !ls'),
         ("/f 1 2\nx", "f(1, 2)\n_show((x))"),
         ("display(x)", "from IPython.display import display\n"),
     ],
