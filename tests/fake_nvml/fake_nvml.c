@@ -22,6 +22,7 @@
  *                   a shutdown are never accepted
  * A GPU (this file)
  *   lost=1          each call on it says that it is lost, getting its handle too
+ *   broken          an error: what each call on it returns, getting its handle too
  *   handle          an error: what getting its handle returns
  *   uuid            the start of all UUIDs (GPU-fake), which -INDEX follows; N.uuid is a whole one
  *   name, pci       (Fake GPU; 00000000:INDEX+1:00.0)
@@ -84,7 +85,9 @@ static Return lost(const Instance *device) {
     const Instance whole = {.gpu = device->gpu, .mig = -1};
     double value = 0;
     number(&whole, ANY, "lost", "0", &value);
-    return value != 0 || device->gpu >= plain("gpus") ? GPU_IS_LOST : OK;
+    if (value != 0 || device->gpu >= plain("gpus"))
+        return GPU_IS_LOST;
+    return number(&whole, ANY, "broken", "0", &value);
 }
 
 Return enter(const char *symbol, Device device) {

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from itertools import pairwise
 from statistics import median
 
@@ -14,6 +15,7 @@ import psutil
 import pytest
 
 from jupyter_dist_server.gpus.gpu_state import read_news
+from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader
 from jupyter_dist_server.gpus.telemetry import Telemetry
 
 from ..fake_nvml.build import State
@@ -229,6 +231,29 @@ async def test_one_gpu_of_eight_is_lost_and_comes_back(fake_nvml: State) -> None
     assert len(fake_nvml.calls("nvmlInitWithFlags")) <= 5  # again and again, but not at each tick
     # What had not been supported was not asked for again on a GPU that was there all the time.
     assert len(fake_nvml.calls("nvmlGpmQueryDeviceSupport 0")) == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"1.broken": "!reset"}, "GPU 1 must be reset before it can be used"),
+        ({"1.broken": "!unknown"}, "GPU 1 cannot be used: Unknown Error."),
+        ({"1.memory_used": "!unknown"}, "GPU 1 cannot be used: Unknown Error."),
+    ],
+)
+def test_a_gpu_that_breaks_is_not_offered_any_more(
+    fake_nvml: State, state: dict[str, object], words: str
+) -> None:
+    fake_nvml.write(gpus=2)
+    with closing(GpuReader()) as reader:
+        assert len(reader.read().inventory.gpus) == 2
+        fake_nvml.update(**state)
+        found = reader.read().inventory
+        assert [gpu.index for gpu in found.gpus] == [0]
+        (problem,) = found.problems
+        assert words in plain(problem)
+        fake_nvml.update(**dict.fromkeys(state))
+        wait_for(lambda: len(reader.read().inventory.gpus) == 2, "its return")
 
 
 async def test_a_driver_that_is_reloaded(fake_nvml: State) -> None:

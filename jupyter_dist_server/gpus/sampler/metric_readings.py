@@ -14,9 +14,10 @@ import pynvml
 
 from ..metrics import BY_NAME, Rate, Value, throttle_words
 from ..nvml import (
+    DRIVER_GONE,
     INVALID_ARGUMENT,
     LOST,
-    NOTHING_YET,
+    NO_PERMISSION,
     UNSUPPORTED,
     Device,
     Failure,
@@ -95,9 +96,10 @@ def _memory(source: Source, handle: Any) -> Answer:
     memory = query("nvmlDeviceGetMemoryInfo", handle, pynvml.nvmlMemory_v2)
     if memory in (UNSUPPORTED, INVALID_ARGUMENT):
         memory = query("nvmlDeviceGetMemoryInfo", handle)
-    if source.device.mig is not None and memory in (INVALID_ARGUMENT, NOTHING_YET):
-        return LOST  # every MIG instance tells its memory: this one is no more
-    return memory if isinstance(memory, Failure) else [memory.used, memory.free]
+    if not isinstance(memory, Failure):
+        return [memory.used, memory.free]
+    # All tell their memory, or never do: this one is broken, or a MIG instance that is no more.
+    return memory if memory in (UNSUPPORTED, NO_PERMISSION, DRIVER_GONE) else LOST
 
 
 def _throttle(_: Source, handle: Any) -> Answer:

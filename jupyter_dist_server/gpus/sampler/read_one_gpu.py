@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ..inventory import Gpu
 from ..metrics import BY_NAME, Value, rounded
-from ..nvml import DRIVER_GONE, LOST, UNSUPPORTED, Device, Failure
+from ..nvml import DRIVER_GONE, LOST, RESET_REQUIRED, UNSUPPORTED, Device, Failure
 from .metric_readings import Reading, Source
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 60.0
@@ -65,7 +65,7 @@ class Reader:
             if isinstance(answer, Failure):
                 if answer == DRIVER_GONE:
                     raise DriverGone("the NVIDIA driver was unloaded or replaced")
-                if answer == LOST:
+                if answer in (LOST, RESET_REQUIRED):
                     return self.lose()
                 pause = min(max(2 * pause, _FIRST_PAUSE), _LONGEST_PAUSE)
                 at = math.inf if answer == UNSUPPORTED else time.monotonic() + pause
