@@ -276,6 +276,23 @@ describe('PoolsModel', () => {
     await until(() => current.pool?.version === 1);
   });
 
+  it('does not take another cell for one that was interrupted before a reconnect', async () => {
+    const running = (msg_id: string) =>
+      makePool({ ranks: [makeRank(0, { state: 'busy', msg_id })] });
+    server.push({ type: 'pool', pool: running('r1') });
+    await until(() => current.pool !== null);
+    server.answers.set('POST pools/p1/interrupt', {
+      status: 202,
+      body: running('r1')
+    });
+    await model.interrupt('p1');
+    expect(model.interruptedAt('p1')).not.toBeNull();
+    server.greeting = { type: 'pools', pools: [running('r2')], time: 1000 };
+    server.dropStreams();
+    await until(() => current.pool?.ranks[0].msg_id === 'r2');
+    expect(model.interruptedAt('p1')).toBeNull();
+  });
+
   it('learns what time it is for the server', async () => {
     const ahead = 3600;
     server.greeting = {

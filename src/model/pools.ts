@@ -17,7 +17,6 @@ import type {
   StreamMessage
 } from './contract';
 import type { IGpu, IInventory, NodeGpus } from './gpuContract';
-import { isBusy } from './contract';
 import { countFree } from './gpuUse';
 import { KnownGpus } from './knownGpus';
 import type { INotebookKernels } from './notebook';
@@ -99,8 +98,11 @@ export class PoolsModel implements IPoolsModel {
   }
 
   interruptedAt(poolId: string): number | null {
-    const pool = this._pools.get(poolId);
-    return isBusy(pool ?? null) ? (this._interrupts.get(poolId) ?? null) : null;
+    const interrupt = this._interrupts.get(poolId);
+    const goesOn = requestsOf(this._pools.get(poolId)).some(request =>
+      interrupt?.requests.includes(request)
+    );
+    return goesOn ? (interrupt?.since ?? null) : null;
   }
 
   get defaultRanks(): number | null {
@@ -159,7 +161,10 @@ export class PoolsModel implements IPoolsModel {
 
   async interrupt(poolId: string, ranks?: number[]): Promise<void> {
     if (!ranks) {
-      this._interrupts.set(poolId, serverTime());
+      this._interrupts.set(poolId, {
+        since: serverTime(),
+        requests: requestsOf(this._pools.get(poolId))
+      });
     }
     const isTaken = await this._requests.send(poolId, () =>
       this._client.interrupt(poolId, ranks)
@@ -235,9 +240,6 @@ export class PoolsModel implements IPoolsModel {
 
   /** An answer and the stream may overtake each other. */
   private _keep(pool: IPool): void {
-    if (!isBusy(pool)) {
-      this._interrupts.delete(pool.id);
-    }
     const known = this._pools.get(pool.id);
     if (!known || pool.version >= known.version) {
       const news = this._withKnownRanks(pool);
@@ -272,12 +274,21 @@ export class PoolsModel implements IPoolsModel {
   private readonly _changed = new Signal<this, void>(this);
   private readonly _requests: PoolRequests;
   private readonly _gpus: KnownGpus;
-  /** By pool: when its cell was interrupted, in Unix seconds; until no rank is busy. */
-  private readonly _interrupts = new Map<string, number>();
+  /** By pool: since when its cell is interrupted, in Unix seconds, and the requests that ran it. */
+  private readonly _interrupts = new Map<
+    string,
+    { since: number; requests: (string | null)[] }
+  >();
   private _pools = new Map<string, IPool>();
   private _isKnown = false;
   private _preferredRanks = 0;
   private _waitLimit = 10;
+}
+
+/** The ids of the requests that ranks are busy with. */
+function requestsOf(pool: IPool | undefined): (string | null)[] {
+  const busy = pool?.ranks.filter(({ state }) => state === 'busy') ?? [];
+  return busy.map(({ msg_id }) => msg_id);
 }
 
 function isSame(rank: IRank, known: IRank): boolean {
