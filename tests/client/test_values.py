@@ -242,6 +242,38 @@ def test_what_has_no_first_dimension_is_not_split() -> None:
             split("x", value, 2)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR", "ignore:The PyTorch API of nested")
+def test_what_to_do_with_tensors_that_torch_cannot_slice() -> None:
+    rows = [torch.ones(2), torch.ones(3)]
+    for value, layout, remedy in (
+        (torch.eye(4).to_sparse(), "sparse_coo", "to_dense()"),
+        (torch.eye(4).to_sparse_csr(), "sparse_csr", "to_dense()"),
+        (torch.nested.nested_tensor(rows), "nested", "unbind()"),
+        (torch.nested.nested_tensor(rows, layout=torch.jagged), "nested", "unbind()"),
+    ):
+        with pytest.raises(DistError) as caught:
+            split("x", value, 2)
+        assert caught.value.message == f"`x` cannot be split: it is a {layout} tensor."
+        assert remedy in caught.value.hint
+
+
+def test_masks_are_split_and_joined_too() -> None:
+    value = np.ma.array(range(6), mask=[0, 1, 0, 0, 0, 1])
+    parts = split("x", value, 4)
+    assert np.ma.getmaskarray(concatenate("x", parts)).tolist() == value.mask.tolist()
+    joined = concatenate("x", [np.arange(2), parts[0]])
+    assert np.ma.getmaskarray(joined).tolist() == [False, False, False, True]
+
+
+@pytest.mark.parametrize("labels", [[0.0, 1.0, 2.0, 3.0], [3, 2, 1, 0], list("abcd")])
+def test_what_pandas_labels_is_split_by_position(labels: list[Any]) -> None:
+    pandas = pytest.importorskip("pandas")
+    for value in pandas.Series(range(4), labels), pandas.DataFrame({"n": range(4)}, labels):
+        parts = split("x", value, 3)
+        assert [list(part.index) for part in parts] == [labels[:2], labels[2:3], labels[3:]]
+        assert concatenate("x", parts).equals(value)
+
+
 def test_values_that_cannot_be_joined_say_so() -> None:
     for values in ([1, 2], [{}, {}], [[1], 2], [torch.tensor(1.0)] * 2):
         with pytest.raises(DistError, match="cannot be concatenated"):

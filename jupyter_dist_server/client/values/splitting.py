@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,16 +12,34 @@ from ...common.errors import DistError
 
 def split(name: str, value: Any, count: int) -> list[Any]:
     """Cut a value into parts along its first dimension, as evenly as possible."""
+    _check_layout(name, value)
     try:
         size, rest = divmod(len(value), count)
         ends = [size * n + min(n, rest) for n in range(count + 1)]
-        return [value[begin:end] for begin, end in itertools.pairwise(ends)]
+        by_position = getattr(value, "iloc", value)  # pandas takes numbers for labels otherwise
+        return [by_position[begin:end] for begin, end in itertools.pairwise(ends)]
     except (TypeError, KeyError, IndexError) as error:
         raise DistError(
             "value_not_a_sequence",
             f"`{name}` cannot be split: {error}.",
             "Scatter a tensor, an array or a sequence.",
         ) from error
+
+
+def _check_layout(name: str, value: Any) -> None:
+    """Refuse tensors of which torch takes no slices."""
+    layout = str(getattr(value, "layout", "")).removeprefix("torch.")
+    if getattr(value, "is_nested", False) is True:
+        kind, remedy = "nested", "Scatter the list that its unbind() returns"
+    elif layout.startswith("sparse"):
+        kind, remedy = layout, "Scatter what its to_dense() returns"
+    else:
+        return
+    raise DistError(
+        "value_not_a_sequence",
+        f"`{name}` cannot be split: it is a {kind} tensor.",
+        f"{remedy}, or push a part of it to each rank.",
+    )
 
 
 def concatenate(name: str, values: Sequence[Any]) -> Any:
@@ -34,7 +53,11 @@ def concatenate(name: str, values: Sequence[Any]) -> Any:
         if module == "numpy":
             import numpy
 
+            if any(isinstance(value, numpy.ma.MaskedArray) for value in values):
+                return numpy.ma.concatenate(values)
             return numpy.concatenate(values)
+        if module == "pandas":
+            return sys.modules[module].concat(list(values))
         if not isinstance(values[0], (list, tuple, str, bytes)):
             raise TypeError(f"{type(values[0]).__name__} has no first dimension")
         joined: Any = values[0]
