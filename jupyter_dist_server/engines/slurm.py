@@ -33,6 +33,11 @@ _STEP = (
     "--unbuffered",
     "--job-name=jupyter-dist",
 )
+_OPTION = re.compile(
+    r"SLURM_(GPUS|GPUS_PER_\w+|GPU_BIND|GRES|TRES_\w+|CPUS_PER_\w+|NTASKS_PER_\w+|LABELIO)"
+    r"|SRUN_CPUS_PER_TASK"
+)
+"""Variables of a job that srun takes for its own options, which would limit or change the step."""
 
 
 class Slurm:
@@ -102,13 +107,16 @@ class Slurm:
         gpus: int,
         environment: Mapping[str, str],
     ) -> RemoteProcess:
-        """Run a command on a node as a step of the job, with all of its GPUs there."""
+        """Run a command on a node as a step of the job, with all of its GPUs and cores there."""
+        options = {name: value for name, value in environment.items() if _OPTION.fullmatch(name)}
+        if options:  # programs there may read them
+            command = ["env", *(f"{name}={value}" for name, value in options.items()), *command]
         return subprocess.Popen(
             [*_STEP, f"--nodelist={node}", *command],
             stdin=stream,
             stdout=stream,
             stderr=log,
-            env=dict(environment),
+            env={name: environment[name] for name in environment.keys() - options.keys()},
             start_new_session=True,
         )
 
@@ -128,7 +136,8 @@ def has_ended(job: str) -> bool:
         return False
     if asked.returncode:
         return "Invalid job id" in asked.stderr
-    return asked.stdout.strip() not in _GOES_ON
+    # Tasks of an array, and components of a heterogeneous job, have a line each.
+    return not set(asked.stdout.split()).intersection(_GOES_ON)
 
 
 def _gpus(resources: str) -> int:

@@ -222,6 +222,20 @@ def test_what_cannot_be_is_said(hosts: Hosts) -> None:
         lab.close()
 
 
+def test_options_of_the_job_do_not_change_the_step_of_another_node(hosts: Hosts) -> None:
+    lab = Lab(hosts, *SALLOC)
+    try:
+        lab.ok("%load_ext jupyter_dist_server")
+        lab.ok("import os; os.environ |= {'SLURM_GPUS': '8', 'SLURM_LABELIO': '1'}")
+        lab.ok("%dist_init --nodes 2 -n 2")
+        assert "8 1" in lab.ok(
+            "%%rank [1]\nimport os\nprint(os.environ['SLURM_GPUS'], os.environ['SLURM_LABELIO'])"
+        )
+        lab.ok("%dist_shutdown")
+    finally:
+        lab.close()
+
+
 def _pythons(folder: Path) -> list[Path]:
     """Return an interpreter without our package, and one with another version of it."""
     pythons = []

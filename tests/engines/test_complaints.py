@@ -85,6 +85,7 @@ def test_another_version_is_named() -> None:
     [
         ("echo RUNNING", False),
         ("echo SUSPENDED", False),
+        ("echo COMPLETED; echo RUNNING", False),
         ("echo COMPLETING", True),
         ("true", True),
         ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", True),
