@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shutil
-import sys
 import time
 from dataclasses import replace
 from functools import partial
@@ -18,6 +16,7 @@ from jupyter_core.utils import ensure_async
 
 from ..common.background_tasks import Tasks
 from ..common.errors import DistError
+from ..common.processes.kernel_python import python_of_kernelspec, running_kernel
 from ..common.protocol.agents.attachment import KERNEL
 from ..placement.requests.request import PoolRequest
 from ..pools.end_reasons import abandoned
@@ -60,7 +59,8 @@ async def complete_request(
     Raises
     ------
     DistError
-        If the request names a kernel that this server does not have, or that is not Python.
+        If the request names a kernel that this server does not have, or that is not Python, or one
+        of which it is not known in which Python it runs.
     """
     limit = request.timeout or settings["jupyter_dist_start_timeout"]
     if request.kernel_id is None:
@@ -79,25 +79,36 @@ async def complete_request(
             "Choose a Python kernel for the notebook.",
             field="kernel_id",
         )
+    pid = _pid(kernel)
+    running = await asyncio.to_thread(running_kernel, pid, kernel.connection_file) if pid else None
+    environment = running.environment if running else _environment_of(spec)
+    python = request.python or (
+        running.python if running else python_of_kernelspec(spec.argv, environment["PATH"])
+    )
+    if not python:
+        raise DistError(
+            "kernel_python_unknown",
+            f"It is not known in which Python {spec.display_name} runs: its kernelspec starts "
+            f"{spec.argv[0]}.",
+            "Start the pool in the notebook, with %dist_init.",
+            field="kernel_id",
+        )
     root = Path(serverapp.root_dir)
     folder = (root / path).parent if path else root
     return replace(
         request,
         timeout=limit,
-        python=request.python or _interpreter(spec.argv[0]),
-        base_env=os.environ
-        | {name: Template(value).safe_substitute(os.environ) for name, value in spec.env.items()},
+        python=python,
+        base_env=environment,
         cwd=request.cwd or str(folder if folder.is_dir() else root),
         name=request.name or path,
-        kernel_pid=request.kernel_pid or _pid(kernel),
+        kernel_pid=request.kernel_pid or (running.pid if running else pid),
     )
 
 
-def _interpreter(command: str) -> str:
-    # As jupyter_client does: a plain "python" in a kernelspec is the server's own.
-    if command in ("python", "python3", f"python{sys.version_info[0]}.{sys.version_info[1]}"):
-        return sys.executable
-    return shutil.which(command) or command
+def _environment_of(spec: Any) -> dict[str, str]:
+    changes = {name: Template(text).safe_substitute(os.environ) for name, text in spec.env.items()}
+    return {"PATH": os.defpath, **os.environ, **changes}
 
 
 async def _notebook_path(kernel_id: str, serverapp: Any) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from string import Template
 
 from ....common.errors import DistError
+from ....common.processes.kernel_python import python_of_kernelspec
 
 
 def kernel_names() -> dict[str, str]:
@@ -49,16 +49,14 @@ def kernel_environment(
             "bad_option", f"There is no kernel {name}.", "“jupyter kernelspec list” lists them."
         ) from None
     changes = {key: Template(text).safe_substitute(environment) for key, text in kernel.env.items()}
-    python = kernel.argv[0]
-    if is_command and not os.path.basename(python).startswith("python"):
+    path = changes.get("PATH", environment.get("PATH", os.defpath))
+    python = python_of_kernelspec(kernel.argv, path)
+    if is_command and not python:
         raise DistError(
             "bad_option",
             f"Kernel {name} is not started by a Python program.",
             "Use --conda or --venv.",
         )
-    if python.startswith("python"):  # a plain one is our own, as for jupyter_client
-        python = sys.executable
-    if os.path.isabs(python):
-        path = changes.get("PATH", environment.get("PATH", os.defpath))
+    if python and os.path.isabs(python):
         changes["PATH"] = os.path.dirname(python) + os.pathsep + path
     return changes

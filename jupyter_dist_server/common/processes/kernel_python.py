@@ -1,0 +1,92 @@
+"""Which Python program a Jupyter kernel is: that of its process, or the one of its kernelspec."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_OWN = ("python", "python3", f"python{sys.version_info[0]}.{sys.version_info[1]}")
+"""What jupyter_client takes for its own interpreter."""
+_CONDA_RUNNER = "nb_conda_kernels.runner"
+"""A module that is given conda's prefix, that of an environment, and a command to run there."""
+
+
+@dataclass(frozen=True)
+class RunningKernel:
+    """What the process of a kernel tells."""
+
+    pid: int
+    python: str
+    environment: dict[str, str]
+    """With which it was started."""
+
+
+def running_kernel(pid: int, connection_file: str) -> RunningKernel | None:
+    """Look at the process of a kernel; `None` if there is none that is known to be Python.
+
+    Parameters
+    ----------
+    pid : int
+        Of what its kernelspec has started: the kernel, or, as with ``uv run``, its parent.
+    connection_file : str
+        The last word of one of its arguments.
+    """
+    import psutil  # not above: submissions of jobs do without
+
+    try:
+        started = psutil.Process(pid)
+        family = [started, *started.children(recursive=True)]
+        commands = {one.pid: one.cmdline() for one in family}
+        kernels = [
+            one
+            for one in family
+            if _runs_kernel(commands[one.pid], connection_file)
+            and commands[one.pid] != commands.get(one.ppid())  # or it is a fork of the kernel
+        ]
+        if not kernels:
+            return None
+        # What starts it has its command among its own words, as "conda run".
+        kernel = max(kernels, key=psutil.Process.create_time)
+        command, environment = commands[kernel.pid][0], kernel.environ()
+        # As Python finds `sys.executable`; the file that runs is not that of a virtual environment.
+        path = environment.get("PATH", os.defpath)
+        given = os.path.join(kernel.cwd(), command) if os.path.dirname(command) else command
+        python = shutil.which(given, path=path) or kernel.exe()
+        return RunningKernel(kernel.pid, python, environment)
+    except psutil.Error:  # it ends just now, or is another user's
+        return None
+
+
+def _runs_kernel(command: Sequence[str], connection_file: str) -> bool:
+    is_given = any(word.endswith(connection_file) for word in command)
+    return is_given and _is_python(command[0])
+
+
+def python_of_kernelspec(argv: Sequence[str], path: str) -> str | None:
+    """Return the Python program that a kernelspec starts; `None` if that cannot be read there.
+
+    Parameters
+    ----------
+    argv : sequence of str
+        The kernelspec's.
+    path : str
+        Where programs are looked for.
+    """
+    words = list(argv)
+    if _CONDA_RUNNER in words:
+        prefix, *words = words[words.index(_CONDA_RUNNER) + 2 :] or [""]
+        path = os.path.join(prefix, "bin") + os.pathsep + path
+    elif os.path.basename(words[0]) == "env":
+        words = [word for word in words[1:] if "=" not in word and not word.startswith("-")]
+    elif words[0] in _OWN:
+        return sys.executable
+    if not words or not _is_python(words[0]):
+        return None
+    return shutil.which(words[0], path=path) or words[0]
+
+
+def _is_python(program: str) -> bool:
+    return os.path.basename(program).startswith(("python", "pypy"))
