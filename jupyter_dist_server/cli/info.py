@@ -60,7 +60,8 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
         since = write_moment(who.since) if who else ""
         ends_by = _ends_by(who)
         end = "" if ends_by is None else write_moment(ends_by)
-        memory = f"{format_bytes(int(used or 0))} / {format_bytes(gpu.memory_total)}"
+        total = gpu.memory_total  # 0 of a GPU that uses the host's
+        memory = f"{format_bytes(int(used or 0))} / {format_bytes(total)}" if total else ""
         busy = "" if load is None else f"{float(load):.0f} %"
         rows.append((gpu.label, gpu.name, busy, memory, since, rest, end, leaseholder))
     names = ("GPU", "NAME", "LOAD", "MEMORY", "SINCE", "IDLE SINCE", "ENDS BY", "LEASEHOLDER")

@@ -26,6 +26,8 @@ from .store.store import Store
 EVERY = "JDIST_SAMPLE_EVERY"
 """Environment variable: seconds between two readings."""
 _EVERY = 10.0
+_NOT_TOLD = (nvml.UNSUPPORTED, nvml.NO_PERMISSION)
+"""Why a GPU that works does not tell its memory: it uses the host's, say."""
 _MOST_POINTS = 160
 """Of a curve; then two become one, so that it covers an attempt of any length."""
 
@@ -77,13 +79,14 @@ class Sampler:
                 memory = (
                     nvml.query("nvmlDeviceGetMemoryInfo", device.handle) if device else nvml.LOST
                 )
-                if device is None or isinstance(memory, nvml.Failure):
+                if device is None or (isinstance(memory, nvml.Failure) and memory not in _NOT_TOLD):
                     lost[uuid] = memory
                     continue
                 load = nvml.query("nvmlDeviceGetUtilizationRates", device.handle)
                 load = None if isinstance(load, nvml.Failure) else int(load.gpu)
-                seen = usage.setdefault(uuid, GpuUsage(memory_first=int(memory.used)))
-                add_reading(seen, load, int(memory.used), time.time())
+                in_use = 0 if isinstance(memory, nvml.Failure) else int(memory.used)
+                seen = usage.setdefault(uuid, GpuUsage(memory_first=in_use))
+                add_reading(seen, load, in_use, time.time())
             self._store.note_usage(job, usage)
         shared = {uuid for job in jobs if job.share is not None for uuid in job.gpu_uuids}
         used = {uuid: memory_by_pid(self._devices[uuid].handle) for uuid in shared - lost.keys()}

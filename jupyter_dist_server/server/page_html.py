@@ -141,7 +141,8 @@ def _pool(pool: PoolRecord) -> str:
 def _gpu(gpu: Gpu, sample: Mapping[str, Value], whose: str) -> str:
     load, used = sample.get("utilization"), sample.get("memory_used")
     node = f"{gpu.node}: " if gpu.node else ""
-    label, memory = f"{node}GPU {gpu.label}", format_bytes(gpu.memory_total)
+    label = f"{node}GPU {gpu.label}"
+    memory = format_bytes(gpu.memory_total) if gpu.memory_total else ""  # it uses the host's
     facts = [
         gpu.name,
         f"{format_bytes(used)} of {memory}" if isinstance(used, int | float) else memory,

@@ -49,6 +49,11 @@ describe('the words about a job', () => {
     expect(sayAttempt({ ...ATTEMPT, usage: {} }, 160, trans)).not.toMatch(
       /GPU|Infinity/
     );
+    const [usage] = Object.values(ATTEMPT.usage);
+    const untold = { 'GPU-0': { ...usage, memory_peak: 0 } };
+    expect(sayAttempt({ ...ATTEMPT, usage: untold }, 160, trans)).toMatch(
+      /GPU load 50 %, at most 80 %$/
+    );
   });
 });
 

@@ -66,6 +66,6 @@ export function sayAttempt(
       ended !== null &&
       formatDuration(ended - started, trans),
     sayLoad(usage, trans),
-    usage.length > 0 && trans.__('memory up to %1', formatBytes(memory, trans))
+    memory > 0 && trans.__('memory up to %1', formatBytes(memory, trans))
   ]);
 }

@@ -48,6 +48,22 @@ def test_a_gpu_that_is_lost_while_its_job_runs_is_named(
     assert queue.ended(job)["state"] == "COMPLETED"
 
 
+def test_a_gpu_that_does_not_tell_its_memory_is_not_lost(
+    queue: Queue, fake_nvml: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it uses the host's."""
+    monkeypatch.setenv(EVERY, "0.1")
+    fake_nvml.write(gpus=1, memory="!unsupported", utilization=60)
+    job = queue.submit("-c", "0", "-G", "1", *UNTIL_GO)
+    said = "GPU load 60 % (peak 60 %)"
+    wait_for(lambda: said in queue.run("show", job), "a reading")
+    assert "GPU memory" not in queue.run("show", job)
+    assert detail(queue, job) == ""
+    assert "60 %" in queue.run("info") and "0 B" not in queue.run("info")
+    (queue.folder / "go").touch()
+    assert queue.ended(job)["state"] == "COMPLETED"
+
+
 def test_mig_instances_that_are_made_anew_are_other_gpus(queue: Queue, fake_nvml: State) -> None:
     fake_nvml.write(gpus=1, mig="1g.10gb,1g.10gb", **{"0:0.uuid": "MIG-a", "0:1.uuid": "MIG-b"})
     running = queue.submit("-c", "0", "--gpu-ids", "MIG-a,MIG-b", *UNTIL_GO)

@@ -91,6 +91,10 @@ def test_the_page_shows_the_rest_where_the_queue_cannot_be_read() -> None:
     assert "No pool is running." in page and "No driver." in page
 
 
+def test_the_page_leaves_out_the_memory_of_a_gpu_that_uses_the_hosts() -> None:
+    assert " B" not in html("host", [], FOUR, {}, None, {}, {}, [], "")
+
+
 def test_the_page_says_who_uses_a_gpu_that_nobody_leases() -> None:
     rows = [
         GpuProcess(1, "bob", "<python>", 31 * 2**30, 64),
@@ -100,4 +104,4 @@ def test_the_page_says_who_uses_a_gpu_that_nobody_leases() -> None:
     page = html("host", [], FOUR, {}, None, {NAMES[1]: rows}, {}, [], "")
     first, second = page.partition("GPU 1")[::2]
     assert "not leased" in first
-    assert "· used by &lt;python&gt;, user bob<" in second
+    assert ">used by &lt;python&gt;, user bob<" in second

@@ -14,7 +14,8 @@ def gpu_use(attempts: Sequence[Attempt]) -> tuple[str, str, str]:
     hours = sum(_hours(one) for one in attempts)
     seen = [gpu for one in attempts for gpu in one.usage.values()]
     loads = [gpu.load_peak for gpu in seen if gpu.load_peak is not None]
-    memory = format_bytes(max(gpu.memory_peak for gpu in seen)) if seen else ""
+    peak = max((gpu.memory_peak for gpu in seen), default=0)
+    memory = format_bytes(peak) if peak else ""
     return f"{hours:.2f}" if hours else "", f"{max(loads)} %" if loads else "", memory
 
 
@@ -35,6 +36,6 @@ def describe_attempt(attempt: Attempt) -> str:
         samples = sum(gpu.samples for gpu in seen)
         mean = sum(gpu.load_sum for gpu in seen) / samples
         load = f"GPU load {mean:.0f} % (peak {peak})" if peak else "GPU load unknown"
-        parts += [load, f"GPU memory up to {memory}"]
+        parts += [load, *([f"GPU memory up to {memory}"] if memory else [])]
         parts += [f"{hours} GPU-hours"] if hours else []
     return ", ".join(parts)

@@ -13,7 +13,7 @@ class GpuPoint(msgspec.Struct, array_like=True):
     load: float | None
     """Their mean, in percent; `None` if it cannot be read."""
     memory: int
-    """The highest, in bytes."""
+    """The highest, in bytes; 0 if it is not told."""
 
 
 class GpuUsage(msgspec.Struct):
@@ -22,6 +22,7 @@ class GpuUsage(msgspec.Struct):
     memory_first: int
     """Bytes at the first reading."""
     memory_peak: int = 0
+    """Bytes; 0 if they are not told, as of a GPU that uses the host's memory."""
     samples: int = 0
     """How many readings there were."""
     load_sum: int = 0

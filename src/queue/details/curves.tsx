@@ -69,13 +69,15 @@ function GpuCurves(props: IGpuCurvesProps): JSX.Element {
   const full = Math.max(gpu?.memory_total ?? 0, memory_peak, 1);
   const name = gpu ? trans.__('GPU %1', labelOf(gpu)) : trans.__('GPU');
   const load = sayLoad([usage], trans);
-  const memory = trans.__('memory up to %1', formatBytes(memory_peak, trans));
+  const memory =
+    memory_peak > 0 &&
+    trans.__('memory up to %1', formatBytes(memory_peak, trans));
   return (
     <div className="jp-dist-Curve">
       <strong>{name}</strong>
       <span className="jp-dist-Curve-words">
         {load && <span className="jp-mod-load">{load}</span>}
-        <span className="jp-mod-memory">{memory}</span>
+        {memory && <span className="jp-mod-memory">{memory}</span>}
       </span>
       <svg
         role="img"

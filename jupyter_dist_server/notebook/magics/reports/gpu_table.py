@@ -67,6 +67,8 @@ def _figure(value: Value, unit: str) -> str:
 
 
 def _memory(gpu: Gpu, used: Value) -> str:
+    if not gpu.memory_total:  # it uses the host's
+        return "–"
     first = format_bytes(used) if isinstance(used, int | float) else "–"
     return f"{first} / {format_bytes(gpu.memory_total)}"
 
