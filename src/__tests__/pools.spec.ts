@@ -253,6 +253,25 @@ describe('PoolsModel', () => {
     expect(current.error).toBeNull();
   });
 
+  it('forgets that a start was refused once its notebook has a pool', async () => {
+    const body = { code: 'full', message: 'No room.', hint: 'Stop one.' };
+    server.answers.set('POST pools', { status: 409, body });
+    await model.start({ num_ranks: 2 });
+    const other = makePool({ id: 'p2', kernel_id: 'k2' });
+    server.push({ type: 'pool', pool: other });
+    await until(() => model.pools.size === 1);
+    expect(current.error).toMatchObject(body);
+    server.push({ type: 'pool', pool: makePool() });
+    await until(() => current.pool !== null);
+    expect(current.error).toBeNull();
+    // What was asked of that pool is another matter.
+    server.answers.set('DELETE pools/p1', { status: 409, body });
+    await model.stop('p1');
+    server.push({ type: 'pool', pool: makePool({ version: 2 }) });
+    await until(() => current.pool?.version === 2);
+    expect(current.error).toMatchObject(body);
+  });
+
   it('never goes back to an older version of a pool', async () => {
     server.push({ type: 'pool', pool: makePool({ version: 5 }) });
     await until(() => current.pool?.version === 5);

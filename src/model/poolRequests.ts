@@ -23,6 +23,15 @@ export class PoolRequests {
     this._changed();
   }
 
+  /** A start that was refused does not matter any more where there is a pool. */
+  forgetRefusedStarts(hasPool: (kernelId: string) => boolean): void {
+    for (const [kernelId, { choice }] of this._errors) {
+      if (choice && hasPool(kernelId)) {
+        this._errors.delete(kernelId);
+      }
+    }
+  }
+
   isPending(id: string): boolean {
     return this._pending.has(id);
   }

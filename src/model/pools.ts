@@ -16,6 +16,7 @@ import type {
   IStartSchema,
   StreamMessage
 } from './contract';
+import { poolOf } from './contract';
 import type { IGpu, IInventory, NodeGpus } from './gpuContract';
 import { countFree } from './gpuUse';
 import { KnownGpus } from './knownGpus';
@@ -235,6 +236,9 @@ export class PoolsModel implements IPoolsModel {
       default:
         return;
     }
+    this._requests.forgetRefusedStarts(
+      kernelId => poolOf(kernelId, this._pools.values())?.ended === null
+    );
     this._emit();
   }
 
