@@ -195,7 +195,7 @@ describe('GpuList', () => {
       makeGpusMessage({ stale_since: since, trouble: 'The driver hangs.' })
     );
     expect(host.querySelector('[role=status]')?.textContent).toBe(
-      'Stale since 12:03:11: The driver hangs.'
+      'Stale since Jan 1, 12:03: The driver hangs.'
     );
     expect(host.querySelector('ul.jp-mod-stale > li')).not.toBeNull();
     tell(makeGpusMessage());

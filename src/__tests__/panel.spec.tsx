@@ -278,7 +278,7 @@ describe('PoolView', () => {
     const since = new Date(2026, 0, 1, 14, 3, 12).getTime();
     show({ connection: { state: 'stale', since }, pool: makePool() });
     expect(host.textContent).toMatch(
-      'Disconnected since 14:03:12. Reconnecting…'
+      'Disconnected since Jan 1, 14:03. Reconnecting…'
     );
     expect(host.querySelectorAll('li')).toHaveLength(2);
   });

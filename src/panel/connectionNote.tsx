@@ -4,7 +4,7 @@ import React from 'react';
 import type { IPoolsModel } from '../model/tokens';
 import { CopyButton, Note } from '../ui/controls';
 import { useModel } from '../ui/useModel';
-import { formatTime } from '../words/format';
+import { formatMoment } from '../words/queueWords';
 import type { IPanelServices } from './services';
 
 const ENABLE_COMMAND = 'jupyter server extension enable jupyter_dist_server';
@@ -53,7 +53,7 @@ export function ConnectionNote({
           {isKnown
             ? trans.__(
                 'Disconnected since %1. Reconnecting…',
-                formatTime(connection.since)
+                formatMoment(connection.since / 1000)
               )
             : trans.__(
                 'No connection to the server yet. Retrying… If this persists, check that any proxy between browser and server forwards WebSockets.'

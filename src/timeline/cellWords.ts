@@ -2,6 +2,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { findLongWait } from '../model/waiting';
 import { formatRanks, formatStopwatch, joinSentences } from '../words/format';
+import { formatMoment } from '../words/queueWords';
 import type { IPoolsModel } from '../model/tokens';
 import type { ICellRun } from '../model/cells';
 import { formatClock } from './scale';
@@ -45,7 +46,7 @@ export function sayCell(
     title: joinSentences([
       end === null
         ? // Without how long: whoever hears it would hear it anew each second.
-          sayRunning(run, list, trans)
+          sayRunning(run, list, now, trans)
         : sayOver(run, list, took, formatClock(end, true), trans),
       wait
         ? trans._n(
@@ -64,10 +65,11 @@ export function sayCell(
 function sayRunning(
   { cell, start, stretches }: ICellRun,
   ranks: string,
+  now: number,
   trans: TranslationBundle
 ): string {
   const count = stretches.length;
-  const since = formatClock(start, true);
+  const since = formatMoment(start, now);
   return cell === null
     ? trans._n(
         'A cell has been running on rank %2 since %3.',

@@ -1,7 +1,9 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { formatTime, joinSentences } from '../words/format';
+import { serverTime } from '../model/serverTime';
 import type { IPoolsModel } from '../model/tokens';
+import { joinSentences } from '../words/format';
+import { formatMoment } from '../words/queueWords';
 import type { TimelineModel } from './model';
 
 /** Why there are no curves. */
@@ -59,7 +61,7 @@ export function sayTrouble(
   if (connection.state === 'stale') {
     return trans.__(
       'Disconnected since %1. Reconnecting…',
-      formatTime(connection.since)
+      formatMoment(connection.since / 1000)
     );
   }
   const { trouble } = telemetry;
@@ -69,7 +71,7 @@ export function sayTrouble(
       ? trouble.message
       : trans.__(
           'Stale since %1: %2',
-          formatTime(trouble.since * 1000),
+          formatMoment(trouble.since, serverTime()),
           trouble.message
         );
   }

@@ -5,6 +5,7 @@ import type { IGpu } from '../../model/gpuContract';
 import { isSameSeats, seatsOn, segments } from '../../model/gpuUse';
 import type { ISeat } from '../../model/gpuUse';
 import type { IReading } from '../../model/reading';
+import { serverTime } from '../../model/serverTime';
 import { startCellDrag } from '../../ui/codeCells';
 import { MemoryMeter, Percent } from '../../ui/meters';
 import { Sparkline } from '../../ui/sparkline';
@@ -21,6 +22,7 @@ import {
   sayLeaseholder,
   saySegment
 } from '../../words/gpuWords';
+import { formatMoment } from '../../words/queueWords';
 import { startCode } from '../../words/startCode';
 import type { IPanelServices } from '../services';
 import { GpuDetails } from './gpuDetails';
@@ -207,7 +209,7 @@ function Leaseholder(props: IPartProps): JSX.Element {
           className="jp-dist-quiet"
           title={
             since
-              ? trans.__('Since %1', new Date(since * 1000).toLocaleString())
+              ? trans.__('Since %1', formatMoment(since, serverTime()))
               : undefined
           }
         >

@@ -4,12 +4,13 @@ import { bareName, cards } from '../../model/cards';
 import type { Card } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
 import { isInUse } from '../../model/gpuUse';
+import { serverTime } from '../../model/serverTime';
 import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs } from '../../model/tokens';
 import { Note } from '../../ui/controls';
 import { isSame, useModel } from '../../ui/useModel';
-import { formatTime } from '../../words/format';
 import { saySpan } from '../../words/load';
+import { formatMoment } from '../../words/queueWords';
 import { hasNothingToShow, isStale } from '../connectionNote';
 import { useSpan } from '../useSpan';
 import type { IPanelServices } from '../services';
@@ -72,7 +73,7 @@ export function GpuList(services: IPanelServices): JSX.Element {
             ? trouble.message
             : trans.__(
                 'Stale since %1: %2',
-                formatTime(since * 1000),
+                formatMoment(since, serverTime()),
                 trouble.message
               )}
         </Note>

@@ -3,13 +3,15 @@ import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import type { IPool } from '../../model/contract';
+import { serverTime } from '../../model/serverTime';
 import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs, LOAD } from '../../model/tokens';
 import { StatePill } from '../../ui/controls';
 import { openNotebook } from '../../ui/dialogs';
 import { useModel } from '../../ui/useModel';
-import { formatBytes, formatTime, joinFacts } from '../../words/format';
+import { formatBytes, joinFacts } from '../../words/format';
 import { countRanks } from '../../words/poolState';
+import { formatMoment } from '../../words/queueWords';
 import { IdleNote } from '../pool/idleNote';
 import type { IPanelServices } from '../services';
 
@@ -42,7 +44,7 @@ export function OtherPool(props: Props): JSX.Element {
         <p className="jp-dist-quiet">
           {trans.__(
             'Its kernel has been gone since %1. The ranks keep their variables, but are stopped after a while if no notebook attaches.',
-            formatTime(pool.orphaned * 1000)
+            formatMoment(pool.orphaned, serverTime())
           )}
         </p>
       )}

@@ -5,8 +5,10 @@ import type { IPool } from '../../model/contract';
 import { foreignLeases } from '../../model/leases';
 import type { IForeignLease } from '../../model/leases';
 import { gpusOfJobs } from '../../model/queueContract';
+import { serverTime } from '../../model/serverTime';
 import { isSame, useModel } from '../../ui/useModel';
-import { formatTime, joinFacts, namePid } from '../../words/format';
+import { joinFacts, namePid } from '../../words/format';
+import { formatMoment } from '../../words/queueWords';
 import { hasNothingToShow } from '../connectionNote';
 import type { IPanelServices } from '../services';
 import { OtherPool } from './otherPool';
@@ -128,7 +130,7 @@ function LeaseList({ leases, trans }: ILeaseListProps): JSX.Element {
                 trans._n('GPU %2', 'GPUs %2', gpus.length, gpus.join(', ')),
                 shared && trans.__('shared'),
                 since !== null &&
-                  trans.__('since %1', formatTime(since * 1000)),
+                  trans.__('since %1', formatMoment(since, serverTime())),
                 trans.__('another Jupyter server')
               ])}
             </div>

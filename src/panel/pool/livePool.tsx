@@ -2,11 +2,12 @@ import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import type { IPool } from '../../model/contract';
+import { serverTime } from '../../model/serverTime';
 import { CommandIDs } from '../../model/tokens';
 import { Note, StatePill } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
-import { formatTime } from '../../words/format';
 import { poolState } from '../../words/poolState';
+import { formatMoment } from '../../words/queueWords';
 import type { IPanelServices } from '../services';
 import { RunningPool } from './runningPool';
 
@@ -44,7 +45,7 @@ function OrphanNote(props: IOrphanNoteProps): JSX.Element {
       <p>
         {trans.__(
           'The kernel of this pool has been gone since %1. Its ranks keep their variables, but are stopped after a while. Restart the kernel to keep using them.',
-          formatTime(since * 1000)
+          formatMoment(since, serverTime())
         )}
       </p>
       <Button

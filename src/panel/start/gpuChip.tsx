@@ -5,6 +5,7 @@ import { labelOf } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
 import { obstacles } from '../../model/gpuUse';
 import type { IReading } from '../../model/reading';
+import { serverTime } from '../../model/serverTime';
 import { useModel } from '../../ui/useModel';
 import { formatBytes } from '../../words/format';
 import {
@@ -13,6 +14,7 @@ import {
   sayUserShortly
 } from '../../words/gpuWords';
 import type { IKnownPools } from '../../words/gpuWords';
+import { formatMoment } from '../../words/queueWords';
 import type { IWidgetProps } from './props';
 
 interface IGpuChipProps extends IWidgetProps {
@@ -96,7 +98,7 @@ function explain(
   return [
     gpu.name,
     sayLeaseholder(reading, [], known, trans),
-    since && trans.__('Since %1', new Date(since * 1000).toLocaleString())
+    since && trans.__('Since %1', formatMoment(since, serverTime()))
   ]
     .filter(Boolean)
     .join('\n');
