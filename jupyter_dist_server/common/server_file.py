@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +44,7 @@ def write_discovery_file(serverapp: Any, secret: str) -> Path:
     Path
         The file, for removal at the end.
     """
-    path = Path(jupyter_runtime_dir(), f"{FILE_PREFIX}{os.getpid()}.json")
+    path = Path(jupyter_runtime_dir(), _name(os.getpid()))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     process = ProcessRef.of(os.getpid())
@@ -52,6 +53,15 @@ def write_discovery_file(serverapp: Any, secret: str) -> Path:
     with open(descriptor, "wb") as file:
         file.write(msgspec.json.encode(content))
     return path
+
+
+def _name(pid: int | str) -> str:
+    """Name a server's file: machines and containers that share a home folder have the same pids."""
+    try:
+        namespace = os.stat("/proc/self/ns/pid").st_ino
+    except OSError:  # not on Linux
+        namespace = 0
+    return f"{FILE_PREFIX}{socket.gethostname()}-{namespace}-{pid}.json"
 
 
 def proof(secret: str, challenge: str) -> str:
@@ -63,8 +73,8 @@ def proof(secret: str, challenge: str) -> str:
 def read_discovery_files() -> Iterator[DiscoveryFile]:
     """Yield what running servers of this user wrote, the parent of this process first."""
     files = Path(jupyter_runtime_dir()).glob(f"{FILE_PREFIX}*.json")
-    parent = FILE_PREFIX + os.environ.get("JPY_PARENT_PID", "")
-    for path in sorted(files, key=lambda path: path.stem != parent):
+    parent = _name(os.environ.get("JPY_PARENT_PID", ""))
+    for path in sorted(files, key=lambda path: path.name != parent):
         try:
             content = _read(path)
         except (OSError, ValueError):

@@ -78,7 +78,9 @@ def said_in_kernel(server: Server, client: Client, code: str) -> str:
 
 def discovery_file(server: Server) -> Path:
     """Return the file that a server wrote for its kernels."""
-    return Path(server.env["JUPYTER_RUNTIME_DIR"], f"jupyter-dist-{server.process.pid}.json")
+    folder = Path(server.env["JUPYTER_RUNTIME_DIR"])
+    (file,) = folder.glob(f"jupyter-dist-*-{server.process.pid}.json")
+    return file
 
 
 @pytest.fixture(scope="module")
@@ -95,10 +97,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stale = {"url": "http://127.0.0.1:9/", "secret": "x", "certfile": ""}
     ours = vars(ProcessRef.of(os.getpid()))
     for pid, process in ((ended.pid, ours | {"pid": ended.pid}), (os.getpid(), ours)):
-        file = runtime / f"jupyter-dist-{pid}.json"
+        file = runtime / f"jupyter-dist-host-1-{pid}.json"
         file.write_text(json.dumps(stale | {"process": process}))
         file.chmod(0o600)
-    (runtime / "jupyter-dist-1.json").write_text('{"url": "ht')
+    (runtime / "jupyter-dist-host-1-1.json").write_text('{"url": "ht')
     return home
 
 
@@ -132,6 +134,43 @@ def test_a_kernel_finds_its_server(
     finally:
         alone.close()
     assert not file.exists()
+
+
+SERVER = """
+import sys
+from types import SimpleNamespace
+from jupyter_dist_server.common.server_file import read_discovery_files, write_discovery_file
+url = {"certfile": "", "ip": "", "port": int(sys.argv[1]), "base_url": "/"}
+file = write_discovery_file(SimpleNamespace(**url), "secret")
+print("written", flush=True)
+sys.stdin.read()
+print([known.url for known in read_discovery_files()], file.exists())
+file.unlink()
+"""
+
+
+def test_servers_in_containers_that_share_a_home_leave_each_others_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have the same pid, each in its own namespace."""
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
+    inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if sys.platform != "linux" or subprocess.run([*inside, "true"], check=False).returncode:
+        pytest.skip("needs Linux, and the right to make namespaces")
+    started = [
+        subprocess.Popen(
+            [*inside, sys.executable, "-c", SERVER, str(port)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for port in (1, 2)
+    ]
+    for server in started:
+        assert server.stdout and server.stdout.readline() == "written\n"
+    for port, server in enumerate(started, 1):
+        said, _ = server.communicate(timeout=PATIENCE)
+        assert said == f"['http://localhost:{port}/'] True\n"
 
 
 def test_a_kernel_finds_a_server_with_a_token(server: Server, client: Client) -> None:
