@@ -12,6 +12,7 @@ from tornado import web
 from ..common.errors import DistError
 from ..jobs.leases.lease import GpuLease, holders
 from ..jobs.schedule.overview import Row, overview
+from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.states import PENDING
 from .base_handlers import KernelAuthMixin
 from .gpus.gpu_messages import GpuFeed
@@ -34,6 +35,9 @@ class PageHandler(KernelAuthMixin):
         await self.require("read")
         feed: GpuFeed = self.settings["jupyter_dist_gpus"]
         feed.keep_alive.renew()
+        seen, stale = feed.telemetry, ""
+        if seen.stale_since is not None:
+            stale = f"No new values since {write_moment(seen.stale_since)}. {seen.trouble}"
         gpus = await feed.inventory()
         leases: dict[str, GpuLease] = {}
         with suppress(DistError):  # nobody can lease anything here
@@ -53,9 +57,8 @@ class PageHandler(KernelAuthMixin):
         queue = [row for row in rows if row.id not in live or row.state == PENDING]
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Cache-Control", "no-store")
-        seen = feed.telemetry
         on_gpus = (gpus, seen.nodes, seen.latest, seen.processes, leases)
-        self.finish(html(socket.gethostname(), pools, *on_gpus, queue, trouble))
+        self.finish(html(socket.gethostname(), pools, *on_gpus, queue, trouble, stale))
 
     def write_error(self, status_code: int, **options: Any) -> None:
         """Answer people with Jupyter's own page of errors."""

@@ -54,6 +54,7 @@ def html(
     leases: Mapping[str, GpuLease],
     queue: Sequence[Row],
     trouble: str,
+    stale: str = "",
 ) -> str:
     """Return the page.
 
@@ -77,6 +78,8 @@ def html(
         What else runs and waits.
     trouble : str
         Why that is not known; empty if it is.
+    stale : str
+        Since when there are no new values of GPUs, and why; empty if there are.
     """
     labels = {gpu.uuid: gpu.label for gpu in gpus.gpus}
     everywhere = [*gpus.gpus, *(gpu for found in nodes.values() for gpu in found.gpus)]
@@ -86,7 +89,7 @@ def html(
     )
     parts = [
         _section("Pools", map(_pool, pools), "No pool is running."),
-        _section("GPUs", listed, gpus.reason or "There is no GPU."),
+        _section("GPUs", listed, gpus.reason or "There is no GPU.", stale),
         _section(
             "Queue",
             (_row(row, labels) for row in queue[:_MOST]),
@@ -104,10 +107,11 @@ def html(
     )
 
 
-def _section(title: str, items: Iterable[str], nothing: str) -> str:
+def _section(title: str, items: Iterable[str], nothing: str, trouble: str = "") -> str:
     listed = "".join(f"<li>{item}</li>" for item in items)
     body = f"<ul>{listed}</ul>" if listed else f'<p class="quiet">{escape(nothing)}</p>'
-    return f"<section><h2>{title}</h2>{body}</section>"
+    first = f'<p class="bad">{escape(trouble)}</p>' if trouble else ""
+    return f"<section><h2>{title}</h2>{first}{body}</section>"
 
 
 def _item(title: str, right: str, facts: Iterable[str], is_bad: bool = False) -> str:

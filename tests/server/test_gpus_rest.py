@@ -167,6 +167,19 @@ def test_prometheus_gets_the_names_of_the_dcgm_exporter(
     wait_until_nobody_looks(gpu_server)  # nor does Prometheus
 
 
+def test_nothing_old_is_told_as_new_while_the_driver_hangs(gpu_client: Client, gpus: State) -> None:
+    name, page = "DCGM_FI_DEV_GPU_UTIL", lambda: gpu_client.call("GET", "").body
+    said = r"No new values since \d\d:\d\d\. The NVIDIA driver has not responded for 10"
+    with gpu_client.open("GET", "jupyter-dist/gpus/export.csv?follow=1"):  # somebody looks
+        wait_for(lambda: name in scrape(gpu_client), "metrics")
+        gpus.update(hang="utilization")
+        wait_for(lambda: re.search(said, page()), "the sentence")
+        assert name not in scrape(gpu_client)
+        gpus.update(hang=None)
+        wait_for(lambda: name in scrape(gpu_client), "new values")
+        assert "No new values" not in page()
+
+
 def test_prometheus_tells_mig_instances_apart(gpu_client: Client, gpus: State) -> None:
     gpus.write(gpus=1, mig="1g.10gb,2g.20gb")
     gpu_client.raw("GET", "metrics")

@@ -9,7 +9,7 @@ from dataclasses import replace
 import psutil
 
 from ...common.background_tasks import Tasks
-from ...gpus.gpu_state import GpuState
+from ...gpus.gpu_state import GpuState, no_answer
 from ...gpus.metrics import Processes
 from ...gpus.readers.read_gpu_state import read_gpu_state
 from ...gpus.telemetry import Telemetry
@@ -39,8 +39,10 @@ class LastState:
         """Return it; of several who ask at once, one has it read."""
         found, processes = self._telemetry.inventory, self._telemetry.processes
         is_told = found and found.gpus and {gpu.uuid for gpu in found.gpus} <= processes.keys()
-        if found and is_told and self._telemetry.stale_since is None:
+        if found and is_told:
             return _without_ended(GpuState(found, processes=dict(processes)))
+        if self._telemetry.trouble:  # to ask the driver once more takes long, and helps nobody
+            return no_answer(self._telemetry.trouble)
         is_old = self._reading and self._reading.done() and time.monotonic() > self._good_until
         if self._reading is None or is_old:
             self._reading = self._tasks.add(self._read())

@@ -95,22 +95,26 @@ class GpuCollector:
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Return what is known now; the first time, sampling only begins."""
+        """Return what is known now; the first time, sampling only begins.
+
+        Old values are left out, so that a gap shows that the driver does not respond.
+        """
         if self._loop:
             # The library may be asked by a thread of its own.
             self._loop.call_soon_threadsafe(self._keep_alive.renew)
         telemetry = self._telemetry
-        here = telemetry.inventory.gpus if telemetry.inventory else ()
-        gpus = (*here, *(gpu for found in telemetry.nodes.values() for gpu in found.gpus))
+        found = telemetry.inventory if telemetry.stale_since is None else None
+        here = found.gpus if found else ()
+        gpus = (*here, *(gpu for node in telemetry.nodes.values() for gpu in node.gpus))
         for table, family in ((_GAUGES, GaugeMetricFamily), (_COUNTERS, UnknownMetricFamily)):
             for metric, (name, factor, help_text) in table.items():
-                found = family(name, help_text, labels=_LABELS)
+                series = family(name, help_text, labels=_LABELS)
                 for gpu in gpus:
                     value = telemetry.latest.get(gpu.uuid, {}).get(metric)
                     if isinstance(value, int | float):
-                        found.add_metric(_labels(gpu), value * factor)
-                if found.samples:
-                    yield found
+                        series.add_metric(_labels(gpu), value * factor)
+                if series.samples:
+                    yield series
         yield from self._throttled(gpus)
 
     def _throttled(self, gpus: tuple[Gpu, ...]) -> Iterator[Metric]:
