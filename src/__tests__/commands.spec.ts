@@ -80,6 +80,24 @@ describe('commands', () => {
     expect(model.start).toHaveBeenCalledWith({}, 'k1');
   });
 
+  it('start ranks once, also while it is being asked what to start', async () => {
+    let tell: (schema: IStartSchema) => void = () => undefined;
+    const answer = new Promise<IStartSchema>(resolve => (tell = resolve));
+    const model = makeModel({ startSchema: () => answer });
+    const commands = addCommands(model);
+    const { startPool } = CommandIDs;
+    const changed = jest.fn();
+    commands.commandChanged.connect((_, { id }) => changed(id));
+    const done = [commands.execute(startPool)];
+    expect(commands.isEnabled(startPool)).toBe(false);
+    expect(changed).toHaveBeenCalledWith(startPool);
+    done.push(commands.execute(startPool));
+    tell({ type: 'object', properties: {} });
+    await Promise.all(done);
+    expect(model.start).toHaveBeenCalledTimes(1);
+    expect(commands.isEnabled(startPool)).toBe(true);
+  });
+
   it('start no ranks where the kernel is not Python', () => {
     const { notebook } = makeModel();
     const other = { ...notebook!, isPython: false };

@@ -46,6 +46,18 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     const isRunning = (args: ReadonlyPartialJSONObject) =>
       poolOf(args)?.state === 'RUNNING';
 
+    /** Kernels for whose ranks it is being asked what to start. */
+    const choosing = new Set<string>();
+    const choose = async (path: string, kernelId: string) => {
+      choosing.add(kernelId);
+      commands.notifyCommandChanged(CommandIDs.startPool);
+      try {
+        return await start.choice(path, model.defaultRanks);
+      } finally {
+        choosing.delete(kernelId);
+        commands.notifyCommandChanged(CommandIDs.startPool);
+      }
+    };
     commands.addCommand(CommandIDs.startPool, {
       label: ({ ranks }) =>
         typeof ranks === 'number'
@@ -55,18 +67,22 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       isEnabled: () =>
         model.connection.state === 'live' &&
         Boolean(current.notebook?.kernelId && current.notebook.isPython) &&
+        !choosing.has(current.notebook?.kernelId ?? '') &&
         !current.isPending &&
         !isAlive(current.pool),
       execute: async ({ ranks, choice }) => {
         // Another notebook may be the current one when it is known what to start.
-        const { path, kernelId } = current.notebook ?? { path: '' };
+        const { path = '', kernelId = null } = current.notebook ?? {};
+        if (!kernelId || choosing.has(kernelId)) {
+          return;
+        }
         const chosen =
           typeof ranks === 'number'
             ? { num_ranks: ranks }
             : ((choice as IStartChoice | undefined) ??
-              (await start.choice(path, model.defaultRanks)));
+              (await choose(path, kernelId)));
         if (chosen) {
-          await model.start(chosen, kernelId ?? undefined);
+          await model.start(chosen, kernelId);
         } else {
           // The form there says what is wrong.
           await commands.execute(CommandIDs.openPanel);

@@ -223,10 +223,7 @@ const FAR = new Intl.DateTimeFormat([], {
 });
 
 /** `14:20` within a day, where that is clear; else `23 Nov, 14:20`. By default it is now by the browser's clock. */
-export function formatMoment(
-  seconds: number,
-  now = Date.now() / 1000
-): string {
+export function formatMoment(seconds: number, now = Date.now() / 1000): string {
   const isNear = Math.abs(seconds - now) < DAY;
   return (isNear ? NEAR : FAR).format(1000 * seconds);
 }
