@@ -102,6 +102,10 @@ def test_values_of_any_kind(three: Notebook) -> None:
     three.ok("%%distributed\ndel odd, lazy, jagged, zero")
     assert check(three, "own")[0] == "Cannot be compared: `own` (object)."
     assert check(three, "values['half'].sum()")[0] == "Equal on ranks 0-2."
+    assert check(three, "values['strided'][0, 1]")[0] == "Equal on ranks 0-2."
+    said = check(three, "order[[0, 1]] values['numbers'] max(1, 2)")[1]
+    assert said == "2 others are equal.", said
+    assert "SyntaxError" in three.fails("%dist_check order values[0")
 
 
 def test_tensors_with_which_torch_can_do_little(three: Notebook) -> None:

@@ -73,6 +73,14 @@ def test_several_at_once_and_only_where_asked(pool: Notebook) -> None:
     assert "--as requires a single name" in pool.fails("%dist_push a b --as c")
 
 
+def test_expressions_may_have_spaces(pool: Notebook) -> None:
+    pool.ok("names = ['a', 'b', 'c']\n%dist_push 1 + 1 --as two --ranks 1")
+    pool.ok("%dist_pull two + 1 --rank 1 --as three\nassert three == 3")
+    pool.ok("%dist_scatter [n + ' b' for n in names] --as mine")
+    pool.ok("%dist_gather mine --as both\nassert both == [['a b', 'b b'], ['c b']], both")
+    assert "Use --as NAME." in pool.fails("%dist_scatter names + names")
+
+
 def test_what_cannot_be_sent_is_named_and_nothing_has_changed(pool: Notebook) -> None:
     pool.ok("%%distributed\na = 'before'")
     error = pool.fails("import threading\na, lock = 1, threading.Lock()\n%dist_push a lock")

@@ -19,7 +19,7 @@ from ..compare_after_cells import EachCell
 from ..gather_and_compare import Comparison
 from ..session.current_pool import CurrentPool
 from .base import DistMagics
-from .option_parser import plain_usage, unquoted
+from .option_parser import expressions, plain_usage, unquoted
 from .reports.pool_status import aligned
 
 _EACH_CELL = {
@@ -66,7 +66,8 @@ class CheckMagics(DistMagics):
             self._each_cell.switch(on=options.each_cell == "on")
             print(_EACH_CELL[options.each_cell])
             return
-        print("\n".join(self.comparison.check(options.names, self.pool.choose(options.ranks))))
+        names, ranks = expressions(options.names), self.pool.choose(options.ranks)
+        print("\n".join(self.comparison.check(names, ranks)))
 
     @plain_usage
     @magic_arguments()
@@ -82,7 +83,7 @@ class CheckMagics(DistMagics):
             %dist_vars model batch --ranks 0,1
         """
         options = parse_argstring(self.dist_vars, line)
-        said = self.comparison.ask(options.names, self.pool.choose(options.ranks))
+        said = self.comparison.ask(expressions(options.names), self.pool.choose(options.ranks))
         rows = variable_rows(said)
         print("\n".join(aligned(rows)) if len(rows) > 1 else "The ranks have no variables.")
 

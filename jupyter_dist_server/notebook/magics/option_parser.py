@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -60,6 +60,26 @@ def split(line: str) -> list[str]:
 def unquoted(text: str) -> str:
     """Take quotes off one option where expressions beside it keep theirs."""
     return " ".join(split(text))
+
+
+def expressions(words: Iterable[str]) -> list[str]:
+    """Join words that are one expression only together, such as ``x[0,`` and ``1]``."""
+    found, unfinished = [], ""
+    for word in words:
+        unfinished = f"{unfinished} {word}".lstrip()
+        if is_expression(unfinished):
+            found.append(unfinished)
+            unfinished = ""
+    return [*found, unfinished] if unfinished else found
+
+
+def is_expression(text: str) -> bool:
+    """Tell whether Python can evaluate a text."""
+    try:
+        compile(text, "<value>", "eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 def no_options(name: str, line: str) -> None:

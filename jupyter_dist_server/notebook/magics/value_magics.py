@@ -18,7 +18,7 @@ from ...common.units import format_bytes
 from ..python_api import NotebookPool
 from ..session.current_pool import CurrentPool
 from .base import DistMagics
-from .option_parser import plain_usage, unquoted
+from .option_parser import is_expression, plain_usage, unquoted
 
 
 @magics_class
@@ -44,16 +44,15 @@ class ValueMagics(DistMagics):
 
             %dist_push w
             %dist_push w b --ranks 0,2
-            %dist_push model.weight --as w
+            %dist_push model.weight * 2 --as w
         """
         options = parse_argstring(self.dist_push, line)
-        if options.target and len(options.names) > 1:
-            raise UsageError("--as requires a single name")
-        names = [options.target] if options.target else options.names
-        values = {
-            name: self._evaluate(expression)
-            for name, expression in zip(names, options.names, strict=True)
-        }
+        names = sources = options.names
+        if options.target:
+            names, sources = [options.target], [" ".join(options.names)]
+            if not is_expression(sources[0]):
+                raise UsageError("--as requires a single name or expression")
+        values = {name: self._evaluate(source) for name, source in zip(names, sources, strict=True)}
         ranks = self.values.choose(options.ranks)
         begun = time.monotonic()
         moved = self.values.mover().push(values, ranks)
@@ -94,7 +93,12 @@ class ValueMagics(DistMagics):
 
     @plain_usage
     @magic_arguments()
-    @argument("name", metavar="NAME", help="a tensor, array or sequence; with --as, an expression")
+    @argument(
+        "name",
+        nargs="+",
+        metavar="NAME",
+        help="a tensor, array or sequence; with --as, an expression",
+    )
     @argument("--as", dest="target", type=unquoted, help="name on the ranks; default: the same")
     @argument("--ranks", type=unquoted, help="some ranks, such as 0,2 or 0-2; default: all")
     @line_magic
@@ -107,8 +111,9 @@ class ValueMagics(DistMagics):
             %dist_scatter files --as mine
         """
         options = parse_argstring(self.dist_scatter, line)
-        name = options.target or options.name
-        value = self._evaluate(options.name)
+        expression = " ".join(options.name)
+        name = options.target or expression
+        value = self._evaluate(expression)
         ranks = self.values.choose(options.ranks)
         begun = time.monotonic()
         moved = self.values.mover().scatter(name, value, ranks)
