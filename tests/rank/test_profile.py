@@ -25,6 +25,12 @@ def event(name: str, cat: str, begin: float, end: float, **arguments: Any) -> di
     return about | {"ts": begin * 1000, "dur": (end - begin) * 1000}
 
 
+def allocated(total: int, device: int) -> dict[str, Any]:
+    """Return what tells how much is allocated now on a device, of the type that torch numbers so."""
+    arguments = {"Total Allocated": total, "Device Type": device}
+    return {"ph": "i", "name": "[memory]", "ts": 1, "args": arguments}
+
+
 def text(*events: dict[str, Any]) -> bytes:
     return json.dumps({"baseTimeNanoseconds": BASE * 10**9, "traceEvents": events}).encode()
 
@@ -53,7 +59,8 @@ def test_kernels_of_nccl() -> None:
         event("step", "user_annotation", 0, 1),
         event("ncclDevKernel_SendRecv(…)", "kernel", 70, 80),
         event("enumerate(DataLoader)#x.__next__", "user_annotation", 5, 20),
-        {"ph": "i", "name": "[memory]", "ts": 1, "args": {"Total Allocated": 4096}},
+        allocated(4096, device=1),
+        allocated(1 << 30, device=0),
     )
     samples = [Sample(BASE + 0.0, BASE + 0.02, "In[1] line 2")]
     profile = reduce(read_trace(trace), samples, [], [], (BASE, BASE + 0.1))

@@ -14,11 +14,15 @@ _MESSAGES = ("send", "recv", "recvAnySource")
 _KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
 _NCCL = re.compile(r"nccl\w*?[Kk]ernel_?(\w*?)(_|\(|$)")
 
+_CPU = 0
+"""As torch numbers types of devices."""
+
 
 class _Arguments(msgspec.Struct, frozen=True):
     """Those of an event that are of use."""
 
     total: float = msgspec.field(name="Total Allocated", default=0)
+    device_type: int = msgspec.field(name="Device Type", default=_CPU)
     group: str = msgspec.field(name="Process Group Name", default="")
     collective: str = msgspec.field(name="Collective name", default="")
 
@@ -73,12 +77,17 @@ class Trace:
     def __init__(self, events: list[Event], base: float) -> None:
         self._base = base
         self._events = [event for event in events if event.ph == "X"]
-        self.memory = int(max((e.args.total for e in events if e.name == "[memory]"), default=0))
         found = [c for c in map(self._communication, self._events) if c is not None]
         self.communication = sorted(found, key=lambda c: c.begin)
         self.on_gpu = any(
             event.cat in _KERNELS and not event.name.startswith("nccl") for event in self._events
         )
+        totals = [
+            event.args.total
+            for event in events
+            if event.name == "[memory]" and (event.args.device_type != _CPU) is self.on_gpu
+        ]
+        self.memory = int(max(totals, default=0))
 
     def time(self, event: Event) -> Interval:
         """Return when an event began and ended."""
