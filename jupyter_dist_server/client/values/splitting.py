@@ -53,9 +53,9 @@ def concatenate(name: str, values: Sequence[Any]) -> Any:
         if module == "numpy":
             import numpy
 
-            if any(isinstance(value, numpy.ma.MaskedArray) for value in values):
-                return numpy.ma.concatenate(values)
-            return numpy.concatenate(values)
+            are_masked = any(isinstance(value, numpy.ma.MaskedArray) for value in values)
+            join: Any = numpy.ma.concatenate if are_masked else numpy.concatenate
+            return join(values)
         if module == "pandas":
             return sys.modules[module].concat(list(values))
         if not isinstance(values[0], (list, tuple, str, bytes)):

@@ -195,7 +195,8 @@ def _translate(cell: RanCell, world_size: int, bound: set[str]) -> _Cell:
 
 def _without_magics(code: str) -> tuple[str, list[str]]:
     """Make comments of IPython's own lines; say which."""
-    syntax, missing = TransformerManager(), []
+    syntax = TransformerManager()
+    missing: list[str] = []
     lines = [f"{line}\n" for line in code.split("\n")]
     while True:
         found, after = syntax.do_one_token_transform(lines)
