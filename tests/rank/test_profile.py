@@ -26,7 +26,7 @@ def event(name: str, cat: str, begin: float, end: float, **arguments: Any) -> di
 
 
 def allocated(total: int, device: int) -> dict[str, Any]:
-    """Return what tells how much is allocated now on a device, of the type that torch numbers so."""
+    """Return what tells how much is allocated on a device, whose type torch numbers so."""
     arguments = {"Total Allocated": total, "Device Type": device}
     return {"ph": "i", "name": "[memory]", "ts": 1, "args": arguments}
 
