@@ -11,6 +11,7 @@ from ..common.background_tasks import Tasks
 from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_record import PoolRecord, PoolState
 from ..common.units import write_limit
+from ..gpus.nvml import UNSUPPORTED
 from ..gpus.readers.read_gpu_state import read_gpu_state
 
 _LOG = logging.getLogger(__name__)
@@ -86,7 +87,10 @@ class Idleness:
         self._timer = loop.call_later(seconds, lambda: self._tasks.add(self._check()))
 
     async def _check(self) -> None:
-        """Look whether it is idle for long enough; a timer leads here, not each of its cells."""
+        """Look whether it is idle for long enough; a timer leads here, not each of its cells.
+
+        With a limit, its GPUs are looked at again and again until then.
+        """
         limit = self._record.idle_limit
         after = _AFTER if limit is None else min(_AFTER, limit / 2)
         if self._seconds_idle() >= after:
@@ -100,8 +104,8 @@ class Idleness:
         self._timer = None
         if 0 <= idle < after:
             self._look_after(after - idle)
-        elif limit is not None and idle < limit:
-            self._look_after(limit - idle)
+        elif limit is not None and 0 <= idle < limit:
+            self._look_after(min(after, limit - idle))
         self._note(self._idle_since() if idle >= after else None)
         if limit is not None and idle >= limit:
             self._end(_idle_for(limit))
@@ -112,17 +116,25 @@ class Idleness:
         return -1.0 if since is None else max(0.0, time.time() - since)
 
     async def _gpus_are_busy(self) -> bool | None:
-        """Tell whether the pool's GPUs do something; `None` if NVML does not answer."""
+        """Tell whether the pool's GPUs do something; `None` if NVML does not answer.
+
+        Those that never tell their load, as MIG instances, and those of other nodes do not count.
+        """
         uuids = {rank.gpu.uuid for rank in self._record.ranks if rank.gpu}
         if not uuids:
             return False
         seen = await read_gpu_state()
-        if seen.no_answer:
-            why = seen.inventory.fault
+        why = seen.inventory.fault if seen.no_answer else ""
+        for uuid in uuids & seen.samples.keys():
+            load = seen.samples[uuid].get("utilization")
+            if isinstance(load, int | float) and load >= _BUSY:
+                return True
+            error = seen.errors.get(uuid, {}).get("utilization")
+            if load is None and error != UNSUPPORTED:
+                why = f"The utilization of {uuid} cannot be read: {error}."
+        if why:
             _LOG.warning("It is unknown whether pool %s is idle: %s", self._record.id, why)
-            return None
-        loads = [seen.samples.get(uuid, {}).get("utilization") for uuid in uuids]
-        return any(isinstance(load, int | float) and load >= _BUSY for load in loads)
+        return None if why else False
 
 
 def _idle_for(limit: float) -> Reason:

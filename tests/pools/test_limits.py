@@ -16,6 +16,7 @@ from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.jobs.leases.lease import holders
 from jupyter_dist_server.jobs.schedule.board import posted
 from jupyter_dist_server.placement.requests.request import PoolRequest
+from jupyter_dist_server.pools import idleness
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.pool_manager import PoolManager
 
@@ -82,6 +83,29 @@ async def test_an_idle_pool_ends_but_not_while_its_gpus_do_something(
         assert await ended(gone) == "idle_limit"
         assert await ended(busy) == "idle_limit"
         assert "0:01" in (busy.record.reason.message if busy.record.reason else "")
+
+
+async def test_a_load_that_begins_later_begins_the_idle_time_again(
+    gpus: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idleness, "_AFTER", 0.3)
+    async with warm_manager() as manager:
+        pool = await start_pool(manager, tmp_path, num_ranks=1, idle_limit=3600.0)
+        await until(lambda: pool.record.idle_since)
+        gpus.update(utilization=40)
+        await until(lambda: pool.record.idle_since is None)
+
+
+async def test_a_gpu_whose_load_cannot_be_read_is_not_taken_for_idle(
+    gpus: State, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gpus.write(**MACHINE, utilization="!unknown")
+    async with warm_manager() as manager:
+        pool = await start_pool(manager, tmp_path, num_ranks=1, idle_limit=0.5)
+        await until(lambda: caplog.text.count("The utilization of GPU-fake-0 cannot") >= 2)
+        assert pool.record.state is PoolState.RUNNING
+        gpus.update(utilization="!unsupported")  # as of MIG instances: only cells count
+        assert await ended(pool) == "idle_limit"
 
 
 async def test_a_reading_of_nvml_that_fails_is_not_the_last(
