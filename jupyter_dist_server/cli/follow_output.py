@@ -19,18 +19,18 @@ from .printing.table import printable
 from .queue import refresh
 
 
-def follow(store: Store, job: Job, error: bool = False) -> Iterator[Piece]:
+def follow(store: Store, job: Job, log: LogReader, error: bool = False) -> Iterator[Piece]:
     """Yield what a job prints until it has ended; of its standard error, if that is asked for."""
-    log = LogReader(log_paths(job)[error])
-    folder = os.path.dirname(log.path)
-    watched = False
+    watched = ""
     notice = StoppedNotice(store)
     was_gone = False
     with closing(Wake([store.watched])) as wake:
         while True:
             job = store.get(job.id)
-            if not watched and os.path.isdir(folder):
-                watched = wake.watch(folder)
+            log.path = log_paths(job)[error]  # another one, if it was renamed while it waited
+            folder = os.path.dirname(log.path)
+            if folder != watched and os.path.isdir(folder) and wake.watch(folder):
+                watched = folder
             is_silent = True
             if job.has_output:
                 for piece in read_on(log):
@@ -66,15 +66,15 @@ def read_on(log: LogReader) -> Iterator[Piece]:
         yield piece
 
 
-def show(pieces: Iterable[Piece], path: str, *, raw: bool, as_json: bool) -> None:
+def show(pieces: Iterable[Piece], log: LogReader, *, raw: bool, as_json: bool) -> None:
     r"""Print an output as it comes.
 
     Parameters
     ----------
     pieces : iterable of Piece
         The output.
-    path : str
-        Its file.
+    log : LogReader
+        What they are read by.
     raw : bool
         Whether what a terminal would write over is printed, too.
     as_json : bool
@@ -83,16 +83,17 @@ def show(pieces: Iterable[Piece], path: str, *, raw: bool, as_json: bool) -> Non
     if as_json:
         _show_as_json(pieces)
         return
-    data = _data(pieces, path)
+    data = _data(pieces, log)
     for part in data if raw else fold(data):
         sys.stdout.buffer.write(part)
     sys.stdout.buffer.flush()
 
 
-def _data(pieces: Iterable[Piece], path: str) -> Iterator[bytes]:
+def _data(pieces: Iterable[Piece], log: LogReader) -> Iterator[bytes]:
     for piece in pieces:
         if piece.replaced:
-            print(f"jdist: {printable(path)} was replaced; this is the new file.", file=sys.stderr)
+            told = f"jdist: {printable(log.path)} was replaced; this is the new file."
+            print(told, file=sys.stderr)
         yield piece.data
         sys.stdout.buffer.flush()  # what is left of it waits for the next one
 

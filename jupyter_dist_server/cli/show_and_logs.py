@@ -98,10 +98,11 @@ def run_logs(options: argparse.Namespace, store: Store) -> int:
     path = log_paths(job)[options.error]
     if not options.follow and not os.path.exists(path):
         raise DistError("no_log", is_missing(job, path))
-    pieces = follow(store, job, options.error) if options.follow else read_on(LogReader(path))
+    log = LogReader(path)
+    pieces = follow(store, job, log, options.error) if options.follow else read_on(log)
     # A terminal shows progress bars as they move.
     raw = options.raw or (options.follow and sys.stdout.isatty())
-    show(pieces, path, raw=raw, as_json=options.json)
+    show(pieces, log, raw=raw, as_json=options.json)
     return 0
 
 

@@ -105,6 +105,7 @@ def run_run(options: argparse.Namespace, store: Store) -> int:
     """Queue one job, show what it prints, and end as it does; Ctrl+C cancels it."""
     from ..jobs.job_command import log_paths
     from ..jobs.job_control import cancel
+    from ..jobs.logs.log_reader import LogReader
     from .follow_output import follow, show
 
     asked = _prepare(options, store)
@@ -118,7 +119,8 @@ def run_run(options: argparse.Namespace, store: Store) -> int:
         cancel(store, [store.get(queued.id)])
 
     signal.signal(signal.SIGINT, on_interrupt)
-    show(follow(store, queued), log_paths(queued)[0], raw=True, as_json=options.json)
+    log = LogReader(log_paths(queued)[0])
+    show(follow(store, queued, log), log, raw=True, as_json=options.json)
     ended = store.get(queued.id)
     if options.json or ended.state != COMPLETED or ended.detail:
         _tell(options, ended, f"is {ended.state}. {ended.detail}".rstrip())

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
+import os
+import subprocess
+import sys
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+
+import pytest
 
 from jupyter_dist_server.jobs.job_command import log_paths, output_notebook
 from jupyter_dist_server.jobs.job_control import Update, update
@@ -13,8 +19,17 @@ from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 from jupyter_dist_server.jobs.submit.submission import read_dependencies
 
-from ..waiting import wait_for
-from .queue_driver import UNTIL_GO, Queue
+from ..waiting import PATIENCE, wait_for
+from .queue_driver import JDIST, UNTIL_GO, Queue
+
+
+def watches(pid: int, folder: str) -> bool:
+    """Tell whether a process watches a folder, by inotify."""
+    with suppress(OSError):  # it is not there yet, or a file was just closed
+        inode = f"ino:{os.stat(folder).st_ino:x} "
+        files = Path(f"/proc/{pid}/fdinfo").glob("*")
+        return any(inode in file.read_text() for file in files)
+    return False
 
 
 def labels(text: str) -> list[str]:
@@ -69,6 +84,28 @@ def test_a_job_that_gets_another_name_keeps_its_output(queue: Queue) -> None:
     assert queue.ended(job)["attempt"] == 2
     assert queue.run_program("logs", job) == "up\nup\n"
     assert not list(queue.folder.glob("other*")) + list(queue.folder.glob("third*"))
+
+
+@pytest.mark.parametrize("command", ["run", "logs"])
+def test_the_output_of_a_job_that_is_renamed_while_it_waits_is_followed(
+    queue: Queue, command: str
+) -> None:
+    (queue.folder / "b").mkdir()
+    job = ["-H", "-c", "0", "-J", "a", "-o", "%x/log", "echo", "up"]
+    args = ["run", *job] if command == "run" else ["logs", "-f", queue.submit(*job)]
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", JDIST, *args], stdout=subprocess.PIPE, text=True
+        ) as following,
+        ExitStack() as ends,
+    ):
+        ends.callback(following.kill)
+        running = str(store_folder() / "running")
+        wait_for(lambda: watches(following.pid, running), "that it waits for the job")
+        queue.run("update", "-J", "b", "1")
+        queue.run("release", "1")
+        assert following.communicate(timeout=PATIENCE)[0] == "up\n"
+        assert following.returncode == 0
 
 
 def test_only_the_files_of_started_jobs_keep_the_old_name(queue: Queue) -> None:

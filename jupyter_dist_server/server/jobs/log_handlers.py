@@ -51,23 +51,24 @@ class JobLogHandler(JobHandlerBase):
         found = await in_store(lambda store: check_one(select(store, [job])))
         log = LogReader(log_paths(found)[error], int(text))
         if self.get_query_argument("follow", "0") == "1":
-            await self._follow(found.id, log)
+            await self._follow(found.id, log, error)
         else:
-            self.finish(asdict(await in_store(lambda store: _read(store, found.id, log))))
+            self.finish(asdict(await in_store(lambda store: _read(store, found.id, log, error))))
 
-    async def _follow(self, id: int, log: LogReader) -> None:
+    async def _follow(self, id: int, log: LogReader, error: bool) -> None:
         feed: JobFeed = self.settings["jupyter_dist_jobs"]
         news = self.gone  # one event for both, as both wake the loop below
-        folder, watched = os.path.dirname(log.path), False
+        watched = ""
         self.set_header("Content-Type", NDJSON)
         with suppress(StreamClosedError), ExitStack() as watches:
             watches.enter_context(feed.watch(store_folder() / "running", news.set))
             while True:
                 news.clear()
-                if not watched and os.path.isdir(folder):
-                    watched = True
+                folder = os.path.dirname(log.path)
+                if folder != watched and os.path.isdir(folder):
+                    watched = folder
                     watches.enter_context(feed.watch(folder, news.set))
-                piece = await in_store(lambda store: _read(store, id, log))
+                piece = await in_store(lambda store: _read(store, id, log, error))
                 if piece.text or piece.state in ENDED or piece.replaced:
                     self.write(json.dumps(asdict(piece)) + "\n")
                 await self.flush()  # also tells whether the caller has left
@@ -79,8 +80,9 @@ class JobLogHandler(JobHandlerBase):
             await self.finish(set_content_type=NDJSON)
 
 
-def _read(store: Store, id: int, log: LogReader) -> _Answer:
+def _read(store: Store, id: int, log: LogReader, error: bool) -> _Answer:
     job = store.get(id)  # before its output: when it has ended, all is there
+    log.path = log_paths(job)[error]  # another one, if it was renamed while it waited
     piece = log.read() if job.has_output else None
     if piece is None:
         place = max(0, log.place)
