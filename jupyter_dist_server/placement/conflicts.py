@@ -68,6 +68,8 @@ def may_be_ending(row: GpuProcess) -> bool:
     """Tell whether a process is a rank that was killed a moment ago, or may be one."""
     if row.command is None:
         return True
+    if row.user is None:  # hidden from us, as it is another user's
+        return False
     try:
         process = psutil.Process(row.pid)
         return process.status() == psutil.STATUS_ZOMBIE or process.name().startswith("dist-rank")
@@ -109,4 +111,5 @@ def _process(row: GpuProcess) -> str:
         return f"a process outside this container (pid {row.pid} on the host), {size}"
     # What it is called is for its user to say: no escapes for the terminal are to be among it.
     command = "".join(filter(str.isprintable, row.command))
-    return f"{command}, pid {row.pid}, user {row.user}, {size}"
+    owner = f", user {row.user}" if row.user else ""
+    return f"{command}, pid {row.pid}{owner}, {size}"

@@ -170,7 +170,7 @@ def _whose(uuid: str, leases: Mapping[str, GpuLease], processes: Processes) -> s
 def _process(row: GpuProcess) -> str:
     if row.command is None:
         return f"a process outside this container (pid {row.pid} on the host)"
-    return f"{row.command}, user {row.user}"
+    return f"{row.command}, user {row.user}" if row.user else row.command
 
 
 def _lessee(lease: GpuLease) -> str:

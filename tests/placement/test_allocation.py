@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -27,6 +29,7 @@ from jupyter_dist_server.placement.requests.request import PoolRequest
 
 from ..fake_nvml.build import State
 from ..fake_nvml.four_gpus import MACHINE, NAMES
+from ..jobs.queue_driver import AS_OTHER
 from ..waiting import PATIENCE
 
 
@@ -90,6 +93,51 @@ async def test_ranks_that_are_just_ending_are_waited_for(
         await asyncio.sleep(0.01)
     gpus.write(**MACHINE)  # now the driver has noticed its end
     (await asking).close()
+
+
+HIDDEN = """
+import asyncio
+from functools import partial
+from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
+from jupyter_dist_server.placement.allocate_gpus import Allocator
+from jupyter_dist_server.placement.new_pool_record import new_record
+from jupyter_dist_server.placement.requests.request import PoolRequest
+request = PoolRequest(gpu_ids=(0,))
+allocator = Allocator(request, new_record(request), partial(read_gpu_state, host_pids=True))
+try:
+    asyncio.run(allocator.now())
+except DistError as error:
+    print(error.message)
+"""
+
+
+def test_a_process_that_proc_does_not_show_is_not_called_one_outside_a_container(
+    gpus: State, tmp_path: Path
+) -> None:
+    """Nor is its end waited for, as that of one that has just been killed."""
+    if os.getuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("only root can be two users")
+    gpus.update(**{"0.process": f"1,{2**30},50"})
+    gpus.log.touch()
+    (tmp_path / "leases").mkdir()
+    for path in (gpus.path, gpus.log, tmp_path / "leases"):
+        path.chmod(0o777)
+    done = subprocess.run(
+        [
+            *("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"),
+            'mount -o remount,hidepid=2 /proc || exit 77; "$@"; exit $?',
+            *("sh", *AS_OTHER, sys.executable, "-c", HIDDEN),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("namespaces cannot be made here")
+    assert done.stdout == "GPU 0 is used by a hidden process, pid 1, 1 GiB.\n", done.stderr
+    assert len(gpus.calls("nvmlInit")) == 1
 
 
 # -- what can be done instead ---------------------------------------------------------------------

@@ -18,6 +18,8 @@ from .read_one_gpu import Reader
 
 _HOST_PID_NAMESPACE = "pid:[4026531836]"
 """The first pid namespace; its number is the same on all Linux machines."""
+_HIDDEN = "a hidden process"
+"""What a process of another user is called where ``/proc`` does not show it (``hidepid``)."""
 _RECENT = 5.0
 """Seconds after which a row of the driver's says nothing of now; it keeps some for hours."""
 _LISTS = ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses")
@@ -85,9 +87,20 @@ class ProcessReader:
             process = psutil.Process(pid)
             key = pid, process.create_time()
             self._known[key] = before.get(key) or Words(process.username(), process.name(), key[1])
-        except psutil.Error:  # it has ended, or is hidden from us
-            return Words()
+        except psutil.Error:
+            return Words(command=_HIDDEN) if _is_hidden(pid) else Words()  # or it has ended
         return self._known[key]
+
+
+def _is_hidden(pid: int) -> bool:
+    """Tell whether a process that is not to be seen lives: it is another user's."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def memory_by_pid(handle: Any) -> dict[int, int | None]:

@@ -57,8 +57,8 @@ class LastState:
 def _without_ended(state: GpuState) -> GpuState:
     """Leave out processes that have ended since: those of a job would be taken for a stranger's."""
     there: Processes = {
-        # Without a name, the pid is one of another namespace's, and tells nothing.
-        uuid: [row for row in rows if row.command is None or psutil.pid_exists(row.pid)]
+        # Without a user, it is hidden, or its pid is one of another namespace's and tells nothing.
+        uuid: [row for row in rows if row.user is None or psutil.pid_exists(row.pid)]
         for uuid, rows in state.processes.items()
     }
     return replace(state, processes=there)
