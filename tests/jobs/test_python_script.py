@@ -63,3 +63,16 @@ def test_a_python_that_is_missing_is_named_at_once(queue: Queue) -> None:
     write(queue.folder)
     said = queue.run("submit", "--env", f"PATH={queue.folder}", "train.py", code=2)
     assert "no program of that name in PATH" in said and "python" in said
+
+
+def test_the_options_of_a_script_are_those_of_the_one_that_torchrun_starts(queue: Queue) -> None:
+    sub = queue.folder / "sub"
+    write(queue.folder, "#JDIST --job-name outer\n")
+    write(sub, "#JDIST --job-name inner\n")
+    write(sub / "code", "#JDIST --job-name deep --torchrun\n")
+    start = ["-H", "--torchrun", "-D", "sub"]
+    jobs = [queue.submit(*start, script) for script in ("train.py", "code/train.py")]
+    jobs.append(queue.submit("-H", "--like", jobs[0]))
+    assert [queue.show(job)["name"] for job in jobs] == ["inner", "deep", "inner"]
+    by_itself = queue.submit("-H", "-D", "sub/code", "sub/code/train.py")
+    assert queue.show(by_itself)["spec"]["argv"] == [str(sub / "code" / "train.py")]

@@ -214,7 +214,8 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
 
 def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
     """Read the directives of a script; return it, unless torchrun finds it by itself."""
-    path = Path(folder, request.command[0])
+    by_torchrun = bool(request.torchrun)  # from the folder where the job runs
+    path = Path(folder, (request.chdir or "") if by_torchrun else "", request.command[0])
     if os.path.isfile(path) and not is_binary(path):
         given, notices = read_directives(path)
         parser = Parser(prog=request.command[0], add_help=False)
@@ -222,6 +223,8 @@ def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
         request.complete(parser.parse_args(given))
         if not request.torchrun:
             check_start(path, is_certain=not setup_lines(request, folder))
+        elif not by_torchrun:  # it says so itself
+            request.command = [os.path.abspath(path), *request.command[1:]]
         return None if request.torchrun else path, notices
     if "/" in request.command[0] and not os.path.exists(path):
         raise DistError("bad_script", f"{request.command[0]} does not exist.")
