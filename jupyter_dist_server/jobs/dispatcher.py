@@ -44,6 +44,8 @@ _READ_EVERY = 3.0
 """Seconds between two readings of NVML while processes without a lease are in the way."""
 _READ_LOST = 30.0
 """The same while a job waits for a GPU that is not there."""
+_READ_CLOCK = 60.0
+"""The same of the clock while a job waits for a time: waits do not count a suspend."""
 _FIRST = 256
 """Jobs that are looked at before all others, and shown to other users."""
 _AGAIN = 0.1
@@ -156,7 +158,8 @@ class Dispatcher:
         else:
             self._show(eligible, wanted)
         self._tell(pending, found, wanted, there)
-        clocks = [one.until - now for one in found.values() if one.until is not None]
+        untils = [one.until - now for one in found.values() if one.until is not None]
+        clocks = [min(*untils, _READ_CLOCK)] if untils else []
         if (late := self._patience.note(boards, wanted)) is not None:
             clocks.append(late)
         if failed:

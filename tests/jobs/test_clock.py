@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import subprocess
+import time
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader
+from jupyter_dist_server.jobs.dispatcher import Dispatcher
 from jupyter_dist_server.jobs.schedule.wants import Want, in_order
+from jupyter_dist_server.jobs.store.job import Job, Spec
+from jupyter_dist_server.jobs.store.store import Store
+from jupyter_dist_server.jobs.store.store_folder import store_folder
 
 from ..waiting import wait_for
 from .queue_driver import Queue
@@ -80,3 +88,18 @@ def test_times_that_are_months_away(queue: Queue) -> None:
     long = queue.submit("-c", "0", "-t", "60-0", "-o", "/dev/null", "sleep", "2")
     assert queue.ended(long)["state"] == "COMPLETED"
     assert queue.processes("dist-dispatcher") == [dispatcher]
+
+
+def test_the_clock_is_looked_at_each_minute_while_a_job_waits_for_it(queue: Queue) -> None:
+    """Waits do not count the time for which the machine is suspended."""
+    no_zygote: Any = None
+    later = Job(params={}, name="a", spec=Spec(argv=["true"], cwd="/"), begin=time.time() + 3600)
+    with closing(Store(store_folder())) as store:
+        store.submit([later], "later")
+        dispatcher = Dispatcher(store, no_zygote, GpuReader())
+        try:
+            wait = dispatcher.once()
+        finally:
+            dispatcher._board.close()
+            dispatcher._reader.close()
+    assert wait is not None and wait <= 60
