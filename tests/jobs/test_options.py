@@ -173,6 +173,13 @@ def test_a_dry_run_says_that_a_key_is_used(queue: Queue) -> None:
         assert (told["count"], told["commands"], told["starts_now"]) == (0, [], False)
 
 
+def test_a_script_is_copied_once_for_a_key(queue: Queue) -> None:
+    (queue.folder / "run.sh").write_text("true\n")
+    for _ in range(2):
+        assert queue.submit("--hold", "--key", "a", "run.sh") == "1"
+    assert len(list((store_folder() / "scripts").iterdir())) == 1
+
+
 @pytest.mark.parametrize(
     ("gpus", "why"), [(2, "There are: 0, 1."), (0, "The NVIDIA driver is loaded but has no GPU.")]
 )

@@ -74,7 +74,7 @@ class Submission:
         """Put them into the queue, and return their ids, see `submission.submit`."""
         check_parameters(self.job.spec.argv, self.rows)
         job = self.job
-        if self.copies:
+        if self.copies and not self.known(store):
             argv = list(job.spec.argv)
             for place, path in self.copies.items():
                 argv[place] = keep_copy(store, path, is_script=place == 0)
