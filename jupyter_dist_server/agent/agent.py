@@ -25,7 +25,7 @@ from ..common.files.inherited_lease import InheritedLease
 from ..common.pool_folder import read_config, rewrite_config
 from ..common.processes.process_ref import RESTARTED, STOPPED, ProcessRef
 from ..common.protocol.agents.agent_messages import Commands, Ping, Pong, Snapshot, StartRanks
-from ..common.protocol.failure_reason import Reason
+from ..common.protocol.failure_reason import Reason, why_no_start
 from ..common.protocol.node_addresses import PoolNode
 from .attachments import Attachments
 from .command_handler import CommandHandler
@@ -123,7 +123,11 @@ class Agent:
     def _on_node(self, node: PoolNode, said: Snapshot) -> None:
         if said.failure:
             where = f"On node {node.name}: {said.failure.message}"
-            self._give_up(msgspec.structs.replace(said.failure, message=where))
+            why = msgspec.structs.replace(said.failure, message=where)
+            if not self._ranks.are_all_starting:  # the other ranks keep their variables
+                self._nodes.give_up(node, why)
+                return
+            self._give_up(why)
         merge(self.starter, node, said)
         self._control.broadcast()
 
@@ -215,8 +219,8 @@ class Agent:
                         self._leave_out(self._nodes.lost)
                         chosen = self._ranks.everybody
                     self._order(chosen, order)
-                except DistError as error:  # the disk is full, say: no rank runs any more
-                    self._give_up(Reason(error.code, error.message, error.hint))
+                except (DistError, OSError) as error:  # no rank runs any more
+                    self._give_up(why_no_start(error))
                 self._control.broadcast()
 
     def _leave_out(self, nodes: Collection[str]) -> None:
@@ -258,7 +262,10 @@ class Agent:
             self._tasks.add(self.stop())
         elif not self._orders:
             self._nodes.open()
-            self._order(self._ranks.everybody)
+            try:
+                self._order(self._ranks.everybody)
+            except (DistError, OSError) as error:
+                self._give_up(why_no_start(error))
 
     def _order(self, chosen: Collection[int], order: StartRanks | None = None) -> None:
         self._ranks.forget_endings()

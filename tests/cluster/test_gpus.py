@@ -24,6 +24,7 @@ from .slurm_hosts import start_slurm, why_not
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
 EMPTY = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+SUM = "%%distributed\nt = torch.ones(1)\ndist.all_reduce(t)\nprint('sum', t.item())"
 MACHINE = "gpus=2\nname=NVIDIA H100 80GB HBM3\nmemory=85899345920\nuuid=GPU-n{number}\n"
 
 
@@ -159,6 +160,29 @@ def test_gpus_that_others_have_on_another_node_are_not_taken(
             server.start(nodes=2, num_ranks=4, one_rank_per_gpu=True)
         said = json.loads(refused.value.read())
         assert said["message"].startswith("On node n1: ") and "GPU 0" in said["message"], said
+
+
+def test_ranks_that_cannot_be_replaced_on_a_node_leave_the_others_alone(hosts: Hosts) -> None:
+    """All ranks were ended, and their variables lost."""
+    lab = Lab(hosts, "salloc", "--nodes=2", "--quiet")
+    try:
+        lab.ok("%load_ext jupyter_dist_server")
+        lab.ok("%dist_init --nodes 2 -n 4")
+        lab.ok("%%distributed\nkept = rank")
+        (agent,) = hosts.processes(2, "dist-agent")
+        agent.kill()
+        wait_for(lambda: "dead" in lab.ok("%dist_status"), "the loss of the node")
+        wait_for(lambda: not is_leased(hosts, "GPU-n2-0"), "the end of its lease")
+        with held(hosts, 2, "GPU-n2-0"):
+            error = lab.run("%dist_restart --ranks 2,3")["error"]
+            assert "On node n2: " in error and "GPU 0" in error, error
+            assert "kept 1" in lab.ok("%%rank [0,1]\nprint('kept', kept)")
+        lab.ok("%dist_restart --ranks 2,3")
+        assert "kept 1" in lab.ok("%%rank [0,1]\nprint('kept', kept)")
+        assert "sum 4.0" in lab.ok(SUM)
+        lab.ok("%dist_shutdown")
+    finally:
+        lab.close()
 
 
 def test_leases_of_all_nodes_tell_when_the_pool_ends_and_what_it_is_called(

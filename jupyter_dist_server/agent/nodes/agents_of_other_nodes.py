@@ -47,13 +47,14 @@ from .node_link import FIRST_TRIPS, NodeLink, until_ended
 from .ranks_of_other_nodes import on_our_clock
 
 _HINT = "See %dist_status, and whether the node can be reached; then start again."
+_SLOW = "Check that the node can be reached; if it is slow, set a longer --timeout."
 _MODULE = "jupyter_dist_server.agent.agent_on_other_node"
 _BEAT = 1.0
 """Seconds between two questions whether a node is there."""
 _MOST_MISSED = 4
 """Questions that a node may leave without an answer."""
-_START_PATIENCE = 90.0
-"""Seconds within which an agent on another node has imported torch, from a cold disk perhaps."""
+_START_SHARE = 0.75
+"""Part of the pool's time to start in which an agent on another node answers: it imports torch."""
 _WORDS_PATIENCE = 1.0
 """Seconds within which an engine ends after its agent has."""
 _END_PATIENCE = 6.0
@@ -258,12 +259,12 @@ class Nodes:
 
     async def _beat(self) -> None:
         """Ask all nodes regularly; one that does not answer is used no more."""
-        patience = min(_START_PATIENCE, 0.75 * self._config.timeout)
+        patience = _START_SHARE * self._config.timeout
         while True:
             await asyncio.sleep(_BEAT)
             for link in self._links:
                 if not link.is_up and time.monotonic() - link.begun > patience:
-                    self._lose(link, f"{{node}} has not answered for {patience:.0f} s")
+                    self._lose(link, f"{{node}} has not answered for {patience:.0f} s", hint=_SLOW)
                 if link.is_up and not link.why_lost:
                     link.missed += 1
                     self._ask(link)
@@ -271,7 +272,15 @@ class Nodes:
                         since = time.strftime("%H:%M:%S", time.localtime(time.time() - link.missed))
                         self._lose(link, f"{{node}} has been unreachable since {since}")
 
-    def _lose(self, link: NodeLink, why: str, reason: Reason | None = None) -> None:
+    def give_up(self, node: PoolNode, reason: Reason) -> None:
+        """Use a node no more whose ranks cannot start."""
+        for link in self._links:
+            if link.node == node:
+                self._lose(link, "{node} cannot start ranks", reason)
+
+    def _lose(
+        self, link: NodeLink, why: str, reason: Reason | None = None, hint: str = _HINT
+    ) -> None:
         """Use a node no more; `why` has a place for the node."""
         if self._closing or link.why_lost:
             return
@@ -282,7 +291,7 @@ class Nodes:
         link.end()
         said = why.format(node=f"node {link.node.name}")
         link.trouble = said = f"{said[0].upper()}{said[1:]}."
-        link.failure = reason or Reason("node_failed", said, _HINT)
+        link.failure = reason or Reason("node_failed", said, hint)
         self._gpus.forget(link.node.name)
         self._gpus.tell(NodeGpus(link.node.name, trouble=said))
         self._lost(link.failure)

@@ -58,6 +58,5 @@ class FirstNode:
         """Wait until it has hung up, or was not heard for too long."""
         while not serving.done() and time.monotonic() - self._heard < PATIENCE:
             # That it failed is logged by its owner; its end is an end like any other.
-            with contextlib.suppress(asyncio.TimeoutError, OSError):
-                await asyncio.wait_for(asyncio.shield(serving), _LOOK)
+            await asyncio.wait([serving], timeout=_LOOK)
         self._gone()

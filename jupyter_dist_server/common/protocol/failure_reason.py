@@ -20,3 +20,12 @@ class Reason(msgspec.Struct, frozen=True):
     def error(self) -> DistError:
         """Return what to raise for the same reason."""
         return DistError(self.code, self.message, self.hint)
+
+
+def why_no_start(error: DistError | OSError) -> Reason:
+    """Return why ranks cannot be started."""
+    if isinstance(error, DistError):  # the disk is full, say
+        return Reason(error.code, error.message, error.hint)
+    # No port is free, say, or the node's address has gone.
+    said = f"The ranks could not be started: {error.strerror or error}."
+    return Reason("start_failed", said, "Start again with %dist_init.")
