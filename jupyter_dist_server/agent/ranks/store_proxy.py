@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import random
 import socket
 from collections.abc import Collection
 
@@ -22,15 +23,13 @@ from ...common.protocol.failure_reason import Reason
 _LOG = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
-_INNER = "127.0.0.2"
-"""Of the loopback too: there the store has the very port that the front has."""
 _BACKLOG = 1024
 _AT_ONCE = 64
 """Connections that are accepted before somebody else is heard."""
 _PATIENCE = 5.0
 """Seconds within which the loopback lets a connection through; it takes microseconds."""
 _TRIES = 20
-"""Ports that are tried: one has to be free on both addresses."""
+"""Ports and addresses that are tried: the port has to be free on both."""
 
 
 def no_loopback() -> Reason | None:
@@ -67,6 +66,11 @@ class StoreProxy:
         Where clients find it.
     notice : str
         Why the store is not protected; empty if it is.
+
+    Raises
+    ------
+    OSError
+        If no port is free.
     """
 
     def __init__(self, host: str = HOST, nodes: Collection[str] = ()) -> None:
@@ -76,10 +80,14 @@ class StoreProxy:
         self._ports: set[int] = set()
         self._tasks = Tasks()
         self._front: socket.socket | None = None
+        self._inner = ""
         if CAN_TELL:
             try:
                 self._front, self.listener = _two_listeners(host)
+                self._inner = self.listener.getsockname()[0]
             except OSError as error:
+                if error.errno == errno.EADDRINUSE:  # another user may have taken all of them
+                    raise
                 self.notice = (
                     "Other users of this machine can reach the ranks' process group: its store "
                     f"cannot be protected in this sandbox ({error.strerror})."
@@ -113,7 +121,7 @@ class StoreProxy:
             store.setblocking(False)
             for sock in (client, store):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            store.bind((_INNER, 0))  # nobody else can have that port as long as we have it
+            store.bind((self._inner, 0))  # nobody else can have that port as long as we have it
             port = store.getsockname()[1]
             self._ports.add(port)
             try:
@@ -125,7 +133,7 @@ class StoreProxy:
                 )
                 return
             try:
-                await loop.sock_connect(store, (_INNER, self.port))
+                await loop.sock_connect(store, (self._inner, self.port))
                 ways = [
                     self._tasks.add(_pass_on(client, store)),
                     self._tasks.add(_pass_on(store, client)),
@@ -142,7 +150,7 @@ class StoreProxy:
 
     def _admit(self) -> None:
         if self.listener.fileno() >= 0:
-            admit(self.listener, _INNER, self._ports)
+            admit(self.listener, self._inner, self._ports)
 
     def close(self) -> None:
         """Let nobody in any more; who is in is out when rank 0 is."""
@@ -162,18 +170,22 @@ async def _pass_on(source: socket.socket, target: socket.socket) -> None:
 def _two_listeners(host: str) -> tuple[socket.socket, socket.socket]:
     """Return the front's and the store's listener, which have the same port.
 
+    The store's is on another address of the loopback, of which there are too many for another user
+    to take that port on each.
+
     Raises
     ------
     OSError
-        If there are no filters here.
+        If there are no filters here, or no port is free.
     """
     for _ in range(_TRIES):
+        inner = f"127.{random.randint(1, 254)}.{random.randint(1, 254)}.1"
         front = socket.create_server((host, 0), backlog=_BACKLOG)
         front.setblocking(False)
         store = socket.socket()
         try:
-            store.bind((_INNER, front.getsockname()[1]))
-            admit(store, _INNER, [])
+            store.bind((inner, front.getsockname()[1]))
+            admit(store, inner, [])
             store.listen(_BACKLOG)
         except OSError as error:
             front.close()
