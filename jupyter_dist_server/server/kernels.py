@@ -197,11 +197,13 @@ async def _end_if_orphaned(
     pool: Pool, missed: dict[str, float], kernels: Any, manager: PoolManager, grace: float
 ) -> None:
     kernel = pool.record.kernel_id
+    attached = [one.kernel_id for one in pool.record.attachments if one.kind == KERNEL]
     if kernel is None or await _is_alive(kernels, kernel):
         del missed[pool.record.id]
-    elif any(one.kind == KERNEL for one in pool.record.attachments):
+    elif attached:
         del missed[pool.record.id]
-        manager.hand_over(pool)
+        if kernel not in attached:  # it may be one of another server's
+            manager.hand_over(pool)
     since = missed.get(pool.record.id)
     orphaned = since if since and time.time() - since >= _RESTART_TAKES else None
     if orphaned != pool.record.orphaned:
