@@ -51,6 +51,16 @@ def interpreter_of(path: str) -> list[str]:
     return [os.fsdecode(word) for word in words if word]
 
 
+def find_program(name: str, environment: Mapping[str, str], cwd: str) -> str | None:
+    """Return the file of a job's program, from its folder and PATH; `None` if there is none.
+
+    Not by shutil, which loads compressors into every runner, and takes long to import.
+    """
+    folders = [""] if "/" in name else os.get_exec_path(environment)
+    paths = (os.path.join(cwd, folder, name) for folder in folders)
+    return next((one for one in paths if os.path.isfile(one) and os.access(one, os.X_OK)), None)
+
+
 def with_parameters(word: str, params: dict[str, str]) -> str:
     """Put parameters in the place of ``{name}``; other braces stay."""
     if not params:

@@ -35,7 +35,7 @@ def test_the_page_of_commands_is_current() -> None:
 
 
 def test_commands_import_little() -> None:
-    modules = "jupyter_dist_server.cli.main, jupyter_dist_server.cli.queue"
+    modules = ", ".join(f"jupyter_dist_server.cli.{name}" for name in ("main", "queue", "submit"))
     code = f"import sys, {modules}; print(*(name for name in {HEAVY} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

@@ -92,6 +92,16 @@ def test_an_interpreter_that_is_missing_is_named(queue: Queue) -> None:
         assert said == f"The interpreter {interpreter} of run.sh does not exist."
 
 
+def test_a_relative_folder_in_path_is_that_of_the_job(queue: Queue) -> None:
+    (queue.folder / "there").mkdir()
+    program(queue.folder / "there/bin/work", "echo done\n")
+    (queue.folder / "there/bin/data").write_text("")
+    options = ["-c", "0", "-D", "there", "--env", "PATH=bin:/bin"]
+    assert queue.ended(queue.submit(*options, "work"))["state"] == "COMPLETED"
+    for name in ("none", "data"):  # what cannot be executed is no program
+        assert "no program of that name in PATH" in queue.run("submit", *options, name, code=2)
+
+
 def test_which_variables_a_job_gets(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A", "1")
     monkeypatch.setenv("B", "2")

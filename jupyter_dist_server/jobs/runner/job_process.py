@@ -9,7 +9,7 @@ import re
 import signal
 from typing import NoReturn
 
-from ..job_command import interpreter_of
+from ..job_command import find_program, interpreter_of
 
 _PDEATHSIG = 1
 _COPY = re.compile(r"^.*/scripts/\d{19,}-")
@@ -55,9 +55,7 @@ def _why(error: BaseException, cwd: str, program: str, environment: dict[str, st
     name = _COPY.sub("", program)
     if error.errno not in (errno.ENOENT, errno.ENOTDIR):
         return f"{name} cannot be started: {error.strerror}."
-    folders = [""] if "/" in program else os.get_exec_path(environment)
-    found = next(filter(os.path.isfile, (os.path.join(one, program) for one in folders)), None)
-    if found is None:
+    if (found := find_program(program, environment, cwd)) is None:
         there_is_none = f"There is no program {program} in PATH."
         return f"{name} does not exist." if "/" in program else there_is_none
     # The kernel says the same of a file and of what is to run it.

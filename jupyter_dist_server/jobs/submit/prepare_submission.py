@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import sys
 import time
@@ -16,6 +15,7 @@ import msgspec
 from ...common.errors import DistError, reading
 from ...common.units import format_bytes
 from ..admin_policy import allowed_limit
+from ..job_command import find_program
 from ..schedule.may_start import HELD
 from ..schedule.wants import machine_memory
 from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
@@ -34,7 +34,6 @@ from .options.job_request import JobRequest
 from .options.script_directives import read_directives
 from .parameter_file import read_parameter_file
 from .program.job_environment import chosen_variables, setup_lines
-from .program.kernel_environments import kernel_environment
 from .program.notebook_command import notebook_command
 from .program.script_files import check_start, command_in_place, is_binary, keep_copy
 from .same_as_job import complete_like
@@ -203,6 +202,9 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     _check(job)
     environment = chosen_variables(request)
     if request.kernel:
+        # Not above: it takes long to import, and most jobs do without.
+        from .program.kernel_environments import kernel_environment
+
         with reading("kernel"):
             is_command = not request.notebook
             environment |= kernel_environment(request.kernel, environment, is_command=is_command)
@@ -251,8 +253,9 @@ def _check_launch(spec: Spec, environment: dict[str, str], *, is_known: bool) ->
     """Refuse what would fail as soon as it is started; `is_known` says that of the program."""
     if not os.path.isdir(spec.cwd):
         raise DistError("bad_option", f"The folder {spec.cwd} does not exist.", field="chdir")
-    program, path = spec.argv[0], environment.get("PATH", os.defpath)
-    if is_known and "/" not in program and shutil.which(program, path=path) is None:
+    program = spec.argv[0]
+    is_name = is_known and "/" not in program
+    if is_name and find_program(program, environment, spec.cwd) is None:
         message = f"There is no file {program} here, and no program of that name in PATH."
         raise DistError("bad_script", message, field="command")
 
