@@ -14,6 +14,7 @@ import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs } from '../../model/tokens';
 import type { IPoolsModel } from '../../model/tokens';
 import { silentRanks } from '../../model/waiting';
+import { useModel } from '../../ui/useModel';
 import { listRanks } from '../../words/format';
 import { sayRestart } from '../../words/poolState';
 
@@ -50,12 +51,17 @@ export class FailureActions {
     pool: string,
     failed: Failures[string]
   ): ReactWidget {
-    const { commands, trans } = this._options;
+    const { model, commands, trans } = this._options;
     const bar = ReactWidget.create(
-      <FailureButtons {...{ pool, ...failed, commands, trans }} />
+      <FailureButtons {...{ pool, ...failed, model, commands, trans }} />
     );
     bar.addClass('jp-dist-FailureActions');
-    (cell.layout as PanelLayout).addWidget(bar);
+    // In a cell that is not drawn yet it would come first, and JupyterLab would not draw it.
+    void cell.ready.then(() => {
+      if (!bar.isDisposed && !cell.isDisposed) {
+        (cell.layout as PanelLayout).addWidget(bar);
+      }
+    });
     return bar;
   }
 
@@ -100,16 +106,19 @@ interface IFailureButtonsProps {
   pool: string;
   dead: number[];
   silent: number[];
+  model: IPoolsModel;
   commands: CommandRegistry;
   trans: TranslationBundle;
 }
 
 function FailureButtons(props: IFailureButtonsProps): JSX.Element {
-  const { pool, dead, silent, commands, trans } = props;
+  const { pool, dead, silent, model, commands, trans } = props;
+  const isPending = useModel(model, model => model.hasRequest(pool));
   const restart = (args: ReadonlyPartialJSONObject, label: string) => (
     <Button
       small
       className="jp-mod-primary"
+      disabled={isPending}
       onClick={() =>
         void commands.execute(CommandIDs.restartRanks, { pool, ...args })
       }
