@@ -127,6 +127,16 @@ describe('a pool that waits for GPUs', () => {
     expect(executed).toEqual([{ id: CommandIDs.stopPool, pool: 'p1' }]);
   });
 
+  it('has no number of ranks yet if that is left to the server', () => {
+    const waiting = { progress: WAITING, ranks: [], world_size: 0 };
+    const pool = makePool({
+      ...{ ...waiting, state: 'PENDING' },
+      ...{ kernel_id: 'k2', attachments: [] }
+    });
+    show({ pools: new Map([['p1', pool]]) }, OtherPools);
+    expect(host.textContent).not.toMatch(/\b0\b/);
+  });
+
   it('is told of once when it is ready', () => {
     const model = makeModel();
     const open = jest.fn();

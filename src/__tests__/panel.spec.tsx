@@ -73,6 +73,13 @@ describe('PoolView', () => {
     expect(executed).toEqual([{ id: CommandIDs.stopPool, pool: 'p1' }]);
   });
 
+  it('counts one rank as one', () => {
+    const progress = { phase: '', ready: 0 };
+    const pool = { state: 'CONFIGURING', started: null, progress } as const;
+    show({ pool: makePool({ ...pool, world_size: 1, ranks: [] }) });
+    expect(host.textContent).toMatch('0 of 1 rank ready');
+  });
+
   it('can go on without a node that is lost', () => {
     const ranks = [makeRank(0), makeRank(1, { state: 'dead' })];
     show({ pool: makePool({ ranks, lost_nodes: ['n2'] }) });

@@ -211,8 +211,7 @@ function StatusText(props: IStatusTextProps): JSX.Element {
       : wait
         ? sayNotedWaitShortly(wait, trans)
         : '';
-  // While it waits for GPUs, the number may be open.
-  const ranks = pool.world_size ? countRanks(pool.world_size, trans) : '';
+  const ranks = countRanks(pool.world_size, trans);
   const waiting = useModel(model.queue, queue => countWaiting(queue, trans));
   const jobs = !isStale && waiting;
   const text = joinFacts([ranks, news, load, jobs]);

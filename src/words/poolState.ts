@@ -88,9 +88,9 @@ function runningState(
     : { mood: 'idle', words: trans.__('idle') };
 }
 
-/** `1 rank`, `4 ranks`. */
+/** `1 rank`, `4 ranks`; empty for 0: while a pool waits for GPUs, the number may be open. */
 export function countRanks(count: number, trans: TranslationBundle): string {
-  return trans._n('%1 rank', '%1 ranks', count);
+  return count ? trans._n('%1 rank', '%1 ranks', count) : '';
 }
 
 /**

@@ -93,7 +93,12 @@ function StartingPool(props: IPanelServices & { pool: IPool }): JSX.Element {
       </>
     );
   }
-  const count = trans.__('%1 of %2 ranks ready', ready, pool.world_size);
+  const count = trans._n(
+    '%2 of %1 rank ready',
+    '%2 of %1 ranks ready',
+    pool.world_size,
+    ready
+  );
   return (
     <>
       <div className="jp-dist-StateLine">
