@@ -20,6 +20,7 @@ from .python_api import send_function
 from .session.current_pool import CurrentPool
 from .transfer_progress import mover
 
+_WAIT = "__import__('torch').cuda.synchronize()"
 Work = str | Callable[..., Any]
 """Code of a cell, or a function of the notebook."""
 
@@ -46,12 +47,13 @@ def measured(pool: CurrentPool, work: Work, sizes: Sequence[int]) -> Iterator[Ru
     for size, request in zip(sizes, requests, strict=True):
         record = pool.start(request, lambda _: None)
         try:
-            yield _run(pool, work, size, tuple(record.notices))
+            on_gpus = record.ranks[0].gpu is not None
+            yield _run(pool, work, size, tuple(record.notices), on_gpus)
         finally:
             pool.stop()
 
 
-def _run(pool: CurrentPool, work: Work, size: int, notices: tuple[str, ...]) -> Run:
+def _run(pool: CurrentPool, work: Work, size: int, notices: tuple[str, ...], on_gpus: bool) -> Run:
     _run_once(pool, work, Options(quiet=True, profile=ProfileOptions()))
     _, client = pool.require()
     said, _ = pool.loop.run(profiles_of(client, range(size)))
@@ -59,6 +61,8 @@ def _run(pool: CurrentPool, work: Work, size: int, notices: tuple[str, ...]) -> 
     account = average(accounts(said, waiting(said))) if good else None
     begun = time.perf_counter()
     _run_once(pool, work, Options(quiet=True))
+    if on_gpus:  # they may not have done yet what the ranks have launched
+        pool.run(_WAIT, "", None, False, Options(quiet=True))
     return Run(size, time.perf_counter() - begun, account, notices)
 
 

@@ -74,6 +74,23 @@ def test_kernels_of_nccl() -> None:
     assert before == {"step": 20, "kernels": 20, "DataLoader": 5, "In[1] line 2": 10}
 
 
+def test_a_host_that_runs_ahead_of_its_gpu() -> None:
+    """A step takes as long as the GPU needs for it, and not as long as it takes to launch it."""
+    launches = [
+        event("cudaLaunchKernel", "cuda_runtime", 10 * i, 10 * i + 1, correlation=i + 1)
+        for i in range(4)
+    ]
+    kernels = [
+        event("sgemm", "kernel", 5 + 80 * i, 85 + 80 * i, correlation=i + 1) for i in range(4)
+    ]
+    steps = [BASE + 0.005 + 0.01 * i for i in range(4)]
+    trace = read_trace(text(*launches, *kernels))
+    profile = reduce(trace, [], [], steps, (BASE, BASE + 0.4))
+    assert (profile.steps, profile.dropped) == (3, 1)
+    assert ms(profile, "compute") == [240]
+    assert round((profile.end - profile.begin) * 1000, 2) == 240
+
+
 def test_a_trace_that_was_recorded_with_nccl() -> None:
     """The numbers are those of Holistic Trace Analysis, see `tests/libraries/test_traces.py`."""
     trace = read_trace(gzip.decompress(NCCL_TRACE.read_bytes()))

@@ -12,6 +12,7 @@ from ...common.time_intervals import Interval
 _COLLECTIVE = re.compile(r"(gloo|ucc|mpi):(\w+)")
 _MESSAGES = ("send", "recv", "recvAnySource")
 _KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
+_LAUNCHES = ("cuda_runtime", "cuda_driver")
 _NCCL = re.compile(r"nccl\w*?[Kk]ernel_?(\w*?)(_|\(|$)")
 
 _CPU = 0
@@ -25,6 +26,8 @@ class _Arguments(msgspec.Struct, frozen=True):
     device_type: int = msgspec.field(name="Device Type", default=_CPU)
     group: str = msgspec.field(name="Process Group Name", default="")
     collective: str = msgspec.field(name="Collective name", default="")
+    correlation: int = 0
+    """The same for a kernel and the call that launched it."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -106,6 +109,20 @@ class Trace:
             for event in self._events
             if event.cat in _KERNELS and not event.name.startswith("nccl")
         ]
+
+    def done(self, moment: float) -> float:
+        """Return when the GPU had done all that the host had launched by a moment."""
+        launched = {
+            event.args.correlation
+            for event in self._events
+            if event.cat in _LAUNCHES and self.time(event)[0] < moment
+        }
+        ends = (
+            self.time(event)[1]
+            for event in self._events
+            if event.cat in _KERNELS and event.args.correlation in launched
+        )
+        return max(ends, default=moment)
 
     def operations(self) -> list[Interval]:
         """Return when the CPU computed: operations of torch that wait for no other rank."""

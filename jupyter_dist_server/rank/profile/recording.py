@@ -72,7 +72,11 @@ class Recording:
             raise self._failure
         if not self._is_on:
             return
+        import torch
+
         self._is_on = False
+        if torch.cuda.is_initialized():  # what the cell has launched is a part of it
+            torch.cuda.synchronize()
         self.ended = time.time()
         self._hook.remove()
         self._optimizer = None

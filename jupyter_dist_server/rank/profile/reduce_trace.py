@@ -51,6 +51,9 @@ def reduce(
     dropped = 1 if len(steps) > 2 else 0
     begin = steps[0] if dropped else started
     end = steps[-1] if steps else ended
+    if trace.on_gpu:  # the host runs ahead of it
+        begin = trace.done(begin) if dropped else begin
+        end = max(end, trace.done(end))
     inputs = union(trace.inputs())
     busy = union(trace.kernels() if trace.on_gpu else trace.operations())
     spans = union((c.begin, c.end) for c in trace.communication)
