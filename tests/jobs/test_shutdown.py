@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from contextlib import closing, suppress
 from functools import partial
 
@@ -33,9 +35,12 @@ def test_a_shutdown_ends_jobs_and_starts_none(queue: Queue, first: str) -> None:
         wait_for(partial(queue.output, job), "its output")
     wait_for(lambda: queue.show(waits)["reason"] == "Dependency", "a dispatcher that waits")
     processes = sorted(alive(queue), key=lambda process: process.create_time())
+    (dispatcher,) = queue.processes("dist-dispatcher")
+    dispatcher.suspend()  # or it would have time to start a job, if this process has to wait
     for process in processes if first == "those that started first" else processes[::-1]:
-        with suppress(psutil.NoSuchProcess):
-            process.terminate()
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGTERM)  # at once: psutil looks at the process before
+    dispatcher.resume()
     psutil.wait_procs(processes, PATIENCE)
     wait_for(lambda: not alive(queue), "the end of all")
     with closing(Store(store_folder())) as store:  # no command, which would start a dispatcher
