@@ -15,6 +15,7 @@
  *   gpus            how many GPUs (0)
  *   driver, cuda    versions (570.00, 12080)
  *   init_error      the code that nvmlInit returns
+ *   slow_init       milliseconds that nvmlInit takes (0)
  *   hang            INIT, COUNT, or a key below: that call doesn't return while this is said.
  *                   May be given several times, and for one GPU
  *   reload          any number; when it changes, all calls fail with "uninitialized" until
@@ -54,11 +55,13 @@
  *
  * See https://docs.nvidia.com/deploy/nvml-api/.
  */
+#define _GNU_SOURCE
 #include "fake_nvml.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int initialised; /* how often nvmlInit was called more than nvmlShutdown */
 static int epoch;
@@ -129,6 +132,7 @@ Return nvmlInitWithFlags(unsigned int flags) {
     (void)flags;
     log_call("nvmlInitWithFlags", NULL);
     hang_if_told(NULL, "INIT");
+    usleep((useconds_t)(plain("slow_init") * 1000));
     Return code = (Return)plain("init_error");
     if (code == OK && initialised++ == 0) {
         epoch++;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -51,7 +52,7 @@ async def test_one_process_hangs_however_many_readers_there_are(
     fake_nvml: State, freezer: Path
 ) -> None:
     fake_nvml.write(gpus=1, hang="INIT")
-    reading = asyncio.create_task(asyncio.to_thread(GpuReader(timeout=4.0).read))
+    reading = asyncio.create_task(asyncio.to_thread(GpuReader(first=4.0).read))
     await until(lambda: fake_nvml.calls("nvmlInit"), "the call that hangs")
     (child,) = child_processes()
     (freezer / "cgroup.procs").write_text(str(child.pid))
@@ -63,6 +64,19 @@ async def test_one_process_hangs_however_many_readers_there_are(
     fake_nvml.write(gpus=1)
     (freezer / "freezer.state").write_text("THAWED")
     await until(lambda: read_gpus().inventory.gpus, "a GPU, as the process has ended")
+
+
+def test_a_driver_that_takes_long_to_load_is_waited_for(fake_nvml: State) -> None:
+    fake_nvml.write(gpus=1, slow_init=2500)
+    with closing(GpuReader(timeout=2.0)) as reader:
+        assert len(reader.read().inventory.gpus) == 1
+        fake_nvml.update(hang="utilization")
+        assert reader.read().inventory.reason == "The NVIDIA driver did not respond within 2 s."
+    with closing(GpuReader(timeout=2.0, first=1.0)) as reader:
+        assert reader.read().inventory.reason == (
+            "The NVIDIA driver did not respond within 1 s. Enable persistence mode (nvidia-smi "
+            "-pm 1) if the driver takes long to load."
+        )
 
 
 async def test_a_stopped_listing_is_given_up(fake_nvml: State) -> None:

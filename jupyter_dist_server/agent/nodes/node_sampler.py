@@ -15,11 +15,17 @@ import msgspec
 from ...common.background_tasks import Tasks
 from ...common.processes.python_command import python_command
 from ...common.protocol.agents.agent_messages import NodeGpus
-from ...common.protocol.sampler_messages import NO_DRIVER, SamplerSettings, decode_sampler_news
+from ...common.protocol.sampler_messages import (
+    FIRST_ANSWER,
+    NO_DRIVER,
+    STAYS_LOADED,
+    SamplerSettings,
+    decode_sampler_news,
+)
 
 _MODULE = "jupyter_dist_server.gpus.sampler.sampler_process"
-_START, _SILENCE = 30.0, 10.0
-"""Seconds within which it says something first, and within which it says what is due."""
+_SILENCE = 10.0
+"""Seconds within which it says what is due."""
 _PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 """Seconds until it is started again, doubled each time."""
 _LOOK = 0.05
@@ -96,15 +102,16 @@ class NodeSampler:
                 start_new_session=True,
             )
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        limit = _START
+        limit, advice = FIRST_ANSWER, f" {STAYS_LOADED}"
         try:
             reader, self._writer = await asyncio.open_unix_connection(sock=ours, limit=1 << 24)
             while line := await asyncio.wait_for(reader.readline(), limit):
-                limit = (self._settings or settings).interval + _SILENCE
+                limit, advice = (self._settings or settings).interval + _SILENCE, ""
                 with contextlib.suppress(ValueError):  # a line that a library printed
                     self._tell(NodeGpus(self._node, decode_sampler_news(line), visible))
         except asyncio.TimeoutError:
-            return f"The NVIDIA driver of node {self._node} has not responded for {limit:g} s."
+            silent = f"The NVIDIA driver of node {self._node} has not responded for {limit:g} s."
+            return silent + advice
         except ConnectionError:
             pass
         finally:

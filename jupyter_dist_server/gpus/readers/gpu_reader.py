@@ -8,7 +8,13 @@ import select
 import time
 from typing import ClassVar
 
-from ...common.protocol.sampler_messages import Complete, News, SamplerNews
+from ...common.protocol.sampler_messages import (
+    FIRST_ANSWER,
+    STAYS_LOADED,
+    Complete,
+    News,
+    SamplerNews,
+)
 from ..gpu_state import GpuState, no_answer, read_news, state_of
 from .reading_process import ReadingProcess
 
@@ -23,6 +29,8 @@ class GpuReader:
     ----------
     timeout : float
         Seconds after which a hanging driver is given up on; the inventory then says so.
+    first : float
+        The same for the first answer of a process, for which the driver may have to be loaded.
     begun : ReadingProcess or None
         Whose first reading is to be taken.
     """
@@ -30,8 +38,14 @@ class GpuReader:
     _hangs: ClassVar[ReadingProcess | None] = None
     """What hangs in the driver: no other reader of this process starts one more."""
 
-    def __init__(self, timeout: float = 15.0, begun: ReadingProcess | None = None) -> None:
+    def __init__(
+        self,
+        timeout: float = 15.0,
+        first: float = FIRST_ANSWER,
+        begun: ReadingProcess | None = None,
+    ) -> None:
         self._timeout = timeout
+        self._first = first
         self._process = begun
         self._begun = begun is not None
         """Whether the process is at its first reading, for which it is not asked."""
@@ -45,6 +59,8 @@ class GpuReader:
             return no_answer(
                 f"The NVIDIA driver hangs: process {pid} waits for it and cannot be killed."
             )
+        is_first = self._process is None or self._begun
+        timeout = self._first if is_first else self._timeout
         try:
             if self._process is None:
                 self._said = {}
@@ -52,10 +68,11 @@ class GpuReader:
             elif not self._begun:
                 os.write(self._process.requests.fileno(), b"{}\n")
             self._begun = False
-            self._hear(self._process)
+            self._hear(self._process, timeout)
         except TimeoutError:
             self.close()
-            return no_answer(f"The NVIDIA driver did not respond within {self._timeout:g} s.")
+            why = f"The NVIDIA driver did not respond within {timeout:g} s."
+            return no_answer(f"{why} {STAYS_LOADED}" if is_first else why)
         except OSError as error:
             self.close()
             return no_answer(f"Listing the GPUs failed: {error.strerror}.")
@@ -63,9 +80,9 @@ class GpuReader:
             "Listing the GPUs failed: its process wrote no output."
         )
 
-    def _hear(self, process: ReadingProcess) -> None:
+    def _hear(self, process: ReadingProcess, timeout: float) -> None:
         """Read what the process says until it has said all, or has ended."""
-        deadline, rest = time.monotonic() + self._timeout, b""
+        deadline, rest = time.monotonic() + timeout, b""
         while True:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([process.answers], [], [], left)[0]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from ...common.protocol.sampler_messages import SamplerSettings
+from ...common.protocol.sampler_messages import FIRST_ANSWER, STAYS_LOADED, SamplerSettings
 from ..gpu_state import GpuState, no_answer, read_news, state_of
 from .one_child import DriverHangsError, asking_driver
 from .supervise_sampler import end_process, last_line, start_process
 
 
 async def read_gpu_state(
-    timeout: float = 15.0,
+    timeout: float = FIRST_ANSWER,
     environment: Mapping[str, str] | None = None,
     host_pids: bool | None = None,
 ) -> GpuState:
@@ -44,7 +44,7 @@ async def _read_once(
     try:
         out = await asyncio.wait_for(process.stdout.read(), timeout)
     except asyncio.TimeoutError:
-        return no_answer(f"The NVIDIA driver did not respond within {timeout:g} s.")
+        return no_answer(f"The NVIDIA driver did not respond within {timeout:g} s. {STAYS_LOADED}")
     finally:
         await end_process(process)
     if state := state_of(filter(None, map(read_news, out.splitlines()))):

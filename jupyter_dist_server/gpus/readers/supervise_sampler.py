@@ -13,7 +13,13 @@ from dataclasses import dataclass
 import msgspec
 
 from ...common.processes.python_command import python_command
-from ...common.protocol.sampler_messages import NO_DRIVER, News, SamplerSettings
+from ...common.protocol.sampler_messages import (
+    FIRST_ANSWER,
+    NO_DRIVER,
+    STAYS_LOADED,
+    News,
+    SamplerSettings,
+)
 from ..gpu_state import read_news
 from .one_child import DriverHangsError, check_driver, note_killed
 
@@ -30,8 +36,8 @@ _LAST_WORDS = 2000
 class Patience:
     """How long to wait, in seconds."""
 
-    start: float = 30.0
-    """For the first message; starting the driver takes seconds where it does not stay loaded."""
+    start: float = FIRST_ANSWER
+    """For the first message."""
     silence: float = 10.0
     """For a message that is overdue."""
     pause: float = 1.0
@@ -180,13 +186,14 @@ class _Watch:
         self._on_trouble = on_trouble
         self._loop = asyncio.get_running_loop()
         self._limit = patience.start
+        self._advice = f" {STAYS_LOADED}"
         self._timer = self._loop.call_later(self._limit, self._suspect)
 
     def expect(self, limit: float) -> None:
         """Expect the next message within `limit` seconds."""
         self._timer.cancel()
         if not self.gave_up:
-            self._limit = limit
+            self._limit, self._advice = limit, ""
             self._timer = self._loop.call_later(limit, self._suspect)
 
     def close(self) -> None:
@@ -201,7 +208,7 @@ class _Watch:
         self.gave_up = True
         self._on_trouble(
             f"The NVIDIA driver has not responded for {self._limit:g} s. A new process will read "
-            "the GPUs when the old one has ended."
+            f"the GPUs when the old one has ended.{self._advice}"
         )
         _kill(self._process)
 

@@ -31,6 +31,8 @@ T = TypeVar("T")
 _TIMEOUT = 30.0
 _FIND_TIMEOUT = 10.0
 """Seconds within which a server answers what it knows; one that does not is handled as dead."""
+_START_TIMEOUT = 150.0
+"""For the start of a pool: the driver may have to be loaded first."""
 _STOP_WAIT = 60.0
 
 
@@ -148,7 +150,8 @@ class ServerControl:
     def start(self, request: PoolRequest) -> PoolRecord:
         """Begin to start a pool for this kernel."""
         self.check()  # the request holds the kernel's environment
-        return self._record("POST", "pools", request.to_json() | {"kernel_id": self._kernel})
+        body = request.to_json() | {"kernel_id": self._kernel}
+        return self._record("POST", "pools", body, _START_TIMEOUT)
 
     def wait(self, record: PoolRecord, seconds: float) -> PoolRecord:
         """Wait for news of a pool."""
