@@ -173,6 +173,7 @@ async def test_a_driver_that_hangs_from_the_start(fake_nvml: State) -> None:
     async with sampling("gpus", patience=patience) as telemetry:
         await until(lambda: telemetry.trouble, "the trouble")
         assert "has not responded for 0.5 s" in plain(telemetry.trouble)
+        assert "persistence mode" in plain(telemetry.trouble)
         assert telemetry.inventory is None
         assert telemetry.stale_since
         since = telemetry.stale_since
@@ -254,6 +255,23 @@ def test_a_gpu_that_breaks_is_not_offered_any_more(
         assert words in plain(problem)
         fake_nvml.update(**dict.fromkeys(state))
         wait_for(lambda: len(reader.read().inventory.gpus) == 2, "its return")
+
+
+def test_mig_instances_that_are_created_are_noticed(fake_nvml: State) -> None:
+    with closing(GpuReader()) as reader:
+
+        def labels() -> list[str]:
+            return [gpu.label for gpu in reader.read().inventory.gpus]
+
+        fake_nvml.write(gpus=2, **{"0.mig": "1g.10gb"})
+        assert labels() == ["0:0", "1"]
+        fake_nvml.update(**{"0.mig": "1g.10gb,2g.20gb"})
+        assert labels() == ["0:0", "0:1", "1"]
+        fake_nvml.update(**{"1.mig": "1g.10gb"})  # MIG mode is switched on
+        assert labels() == ["0:0", "0:1", "1:0"]
+        sessions = len(fake_nvml.calls("nvmlInitWithFlags"))
+        labels()
+        assert len(fake_nvml.calls("nvmlInitWithFlags")) == sessions
 
 
 async def test_a_driver_that_is_reloaded(fake_nvml: State) -> None:

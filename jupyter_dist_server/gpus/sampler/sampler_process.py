@@ -28,7 +28,7 @@ from ...common.protocol.sampler_messages import (
     decode_settings,
 )
 from ..inventory import Inventory, describe
-from ..metrics import PROCESSES_TIER, Value
+from ..metrics import CONSTANT, PROCESSES_TIER, Value
 from ..nvml import NO_GPU, Failure, devices, start, stop
 from .gpu_processes import ProcessReader, sees_host_pids
 from .metric_readings import PCIE, READINGS, Reading
@@ -64,6 +64,8 @@ class SamplerProcess:
         self._driver: str | None = None
         self._said: dict[type[News], bytes] = {}
         self._ticks = 0
+        self._found: set[str] = set()
+        """The UUIDs of the devices that were listed last."""
         self._listed = -math.inf
         self._list_at = -math.inf
         """When the GPUs are listed anew. Both are times of the clock that nobody sets."""
@@ -82,7 +84,8 @@ class SamplerProcess:
 
     def tick(self) -> None:
         """Read what is due, and say it."""
-        if time.monotonic() >= self._list_at:
+        # MIG mode may be switched, and instances created, at any time.
+        if time.monotonic() >= self._list_at or (self._is_due(CONSTANT) and self._has_changed()):
             self._list()
         try:
             values = self._read([r for r in READINGS if self._is_due(r.tier)])
@@ -139,6 +142,11 @@ class SamplerProcess:
 
     # -- which GPUs there are ------------------------------------------------------------------
 
+    def _has_changed(self) -> bool:
+        """Return whether there are other devices than those that were listed."""
+        listed = devices()
+        return not isinstance(listed, Failure) and {one.uuid for one in listed[0]} != self._found
+
     def _list(self) -> None:
         """List the GPUs in a new session of NVML, which a GPU or a driver that came back needs."""
         for reader in self._readers:
@@ -153,6 +161,7 @@ class SamplerProcess:
             found, handles = Inventory(reason=said), {}
         else:
             found, handles = describe(*listed), {device.uuid: device for device in listed[0]}
+        self._found = set(handles)
         # What another driver does not support may be something else.
         same = found.driver == self._driver
         known = {reader.gpu.uuid: reader for reader in self._readers} if same else {}
