@@ -188,6 +188,7 @@ describe('Open in Perfetto', () => {
   it.each([
     [[NAME], true],
     [['train.json.gz'], false],
+    [['profile-cell-4-2.json.gz'], true],
     [[NAME, 'profile-cell-5.json.gz'], false],
     [[], false]
   ])('is there for one trace: %j', (selected, isVisible) => {

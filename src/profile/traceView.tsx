@@ -6,7 +6,7 @@ import React from 'react';
 /** What the kernel shows below a profiled cell: the name of the trace, which is beside the notebook. */
 export const TRACE = 'application/vnd.jupyter-dist.trace+json';
 
-const NAME = /^profile-cell-\d+\.json\.gz$/;
+const NAME = /^profile-cell-\d+(-\d+)?\.json\.gz$/;
 
 /** Whether a file is called as the traces of cells are. */
 export function isTrace(name: string): boolean {

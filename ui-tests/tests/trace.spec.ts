@@ -36,7 +36,7 @@ test('the trace of a profiled cell opens in Perfetto', async ({
   await expect(button).toBeVisible();
   await expectAccessible(page, ['.jp-dist-Trace']);
   const name = (await output.locator('.jp-dist-Trace a').innerText()).trim();
-  expect(name).toMatch(/^profile-cell-\d+\.json\.gz$/);
+  expect(name).toMatch(/^profile-cell-\d+(-\d+)?\.json\.gz$/);
 
   const expectOpened = async (open: () => Promise<void>) => {
     const popup = page.context().waitForEvent('page');

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -99,13 +100,20 @@ def _report(pool: CurrentPool, ranks: Sequence[int], cell: int) -> None:
     for sentence in _missing(ranks, said):
         print(sentence, file=sys.stderr)
     if traces:
-        file = Path(f"profile-cell-{cell}.json.gz").resolve()
+        file = _new_file(f"profile-cell-{cell}")
         try:
             merge(traces, file, {rank: profile.ahead for rank, profile in said.items()})
         except (OSError, ValueError) as error:
             print(f"The trace could not be written to {file}: {error}", file=sys.stderr)
         else:
             _link(file.name)
+
+
+def _new_file(name: str) -> Path:
+    """Return a name that no other trace has: other notebooks have a cell of that number, too."""
+    names = (f"{name}-{number}" for number in itertools.count(2))
+    files = (Path(f"{one}.json.gz") for one in itertools.chain([name], names))
+    return next(file for file in files if not file.exists()).resolve()
 
 
 def _show_table(table: list[tuple[str, ...]]) -> None:
