@@ -1,6 +1,8 @@
 import { paintCurves } from '../timeline/curves';
 import type { ICurves } from '../timeline/curves';
 import { Scale } from '../timeline/scale';
+import { withOneTop } from '../timeline/scene';
+import type { IRowWords } from '../timeline/scene';
 
 /** One letter for each pixel. */
 const [NOTHING, BAND, GRID, BOTH] = [...'.bg#'].map(letter =>
@@ -171,5 +173,16 @@ describe('the scale', () => {
     const moved = first.place(now) - second.place(now);
     expect(moved).toBeCloseTo(Math.round(moved), 3);
     expect(Math.abs(second.place(now + 1.017) - 1283)).toBeLessThan(1);
+  });
+});
+
+describe('curves in one chart', () => {
+  it('are drawn to one scale', () => {
+    const [small, large] = [
+      { top: 24, topLabel: '24 GiB' },
+      { top: 80, topLabel: '80 GiB' }
+    ] as IRowWords[];
+    expect(withOneTop([small, large])).toEqual([large, large]);
+    expect(withOneTop([])).toEqual([]);
   });
 });

@@ -13,10 +13,11 @@ import { Row } from './row';
 import { formatClock, nearest, Scale } from './scale';
 import {
   AXIS_HEIGHT,
-  fullHeight,
   LABEL_WIDTH,
   LEGEND_LINE,
-  stripHeight
+  fullHeight,
+  stripHeight,
+  withOneTop
 } from './scene';
 import type { IScene } from './scene';
 
@@ -122,17 +123,19 @@ export class Chart {
     const { times } = this._model.recording;
     const cursor = x === null || time === undefined ? null : { x, time };
     const index = cursor && times.length ? nearest(times, cursor.time) : null;
+    const { isOverlay } = this._model.choice;
+    const rows = this._rows.map(row => row.update(colours, index));
     return {
       title: null,
       lanes: this._strip.lanes,
       chips: this._strip.chips,
-      rows: this._rows.map(row => row.update(colours, index)),
+      rows: isOverlay ? withOneTop(rows) : rows,
       now: this._model.isFollowing ? this._trans.__('now') : null,
       cursor,
       brush: this.pointer.brush,
       scale: this._scale,
       times,
-      isOverlay: this._model.choice.isOverlay,
+      isOverlay,
       rowHeight: this._rowHeight,
       scrolled,
       ratio: this._ratio

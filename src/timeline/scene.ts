@@ -47,6 +47,13 @@ export interface IScene extends Omit<ICurves, 'grid' | 'curves'> {
   brush: readonly [number, number] | null;
 }
 
+/** Curves in one chart have one upper edge: the highest. */
+export function withOneTop(rows: readonly IRowWords[]): IRowWords[] {
+  const top = Math.max(...rows.map(row => row.top));
+  const topLabel = rows.find(row => row.top === top)?.topLabel ?? '';
+  return rows.map(row => ({ ...row, top, topLabel }));
+}
+
 /** Of all lanes, with the line below them. */
 export function stripHeight(lanes: number): number {
   return lanes * LANE + 1;
