@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..common.files.inherited_lease import InheritedLease
 from ..common.files.open_files import raise_limit
+from ..common.files.shared_folder import guard
 from ..common.processes.process_ref import adopt_descendants, call_ourselves
 from ..common.protocol.failure_reason import Reason
 from .agent import Agent
@@ -27,12 +28,15 @@ def serve(
     call_ourselves("dist-agent")
     raise_limit()  # for our ranks too, which have a connection to each other in every group
     held = InheritedLease(lease) if lease else None  # at once, and by no child of ours
-    agent = Agent(Path(listener.getsockname()).parent, listener, held, orders)
+    folder = Path(listener.getsockname()).parent
+    guarded = guard(folder)
+    agent = Agent(folder, listener, held, orders)
     needs_loopback = agent.config.backend != "none" and not agent.config.node
     agent.failure = failure or (no_loopback() if needs_loopback else None)
     if not agent.failure:
         agent.starter.prepare()
     adopt_descendants()
     agent.run()
+    guarded.close()
     if held:
         held.close()

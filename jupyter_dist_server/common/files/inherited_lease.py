@@ -15,7 +15,7 @@ from ..errors import DistError
 from ..protocol.leaseholder import decode_leaseholder
 from .inotify import ATTRIB, DELETE_SELF, MOVE_SELF, Inotify
 from .own_files import OwnFile, own_any
-from .shared_folder import guard, is_free, lock_file, new_file
+from .shared_folder import folder, guard, is_free, lock_file, new_file
 
 _TRIES = 5
 """How often files are made anew at once, while somebody goes on removing them."""
@@ -83,7 +83,7 @@ class InheritedLease:
 
     def _make(self, path: Path, is_holder: bool) -> OwnFile:
         if path == self._paths[0]:
-            return guard()
+            return guard(folder())
         mode = fcntl.LOCK_SH if self._said.shared else fcntl.LOCK_EX
         if not is_holder:
             file = lock_file(path)

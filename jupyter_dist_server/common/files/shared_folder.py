@@ -55,12 +55,12 @@ def folder() -> Path:
     return path
 
 
-def guard() -> OwnFile:
-    """Open the folder, locked as others lock it too: programs that clean up leave it alone then.
+def guard(where: Path) -> OwnFile:
+    """Open a folder, locked as others lock it too: programs that clean up leave it alone then.
 
     See https://www.freedesktop.org/software/systemd/man/latest/tmpfiles.d.html.
     """
-    file = own_any(os.open(folder(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    file = own_any(os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     is_free(file, fcntl.LOCK_SH)  # if somebody has locked it alone, it is not cleaned up either
     return file
 

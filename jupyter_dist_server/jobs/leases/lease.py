@@ -101,7 +101,7 @@ class Lease:
         """
         where, mode = folder(), fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         with contextlib.ExitStack() as undo:
-            folder_lock = guard()
+            folder_lock = guard(where)
             undo.callback(folder_lock.close)
             locks: list[io.FileIO] = []
             # In the same order for all: of those who want the same GPUs, one gets them.
