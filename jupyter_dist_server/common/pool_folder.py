@@ -54,12 +54,13 @@ def create_folder() -> Path:
         If the temporary folder is full, unwritable, or its path too long for a socket.
     """
     parent = tempfile.gettempdir()
-    longest = Path(parent, PREFIX + "xxxxxxxx", "r9999-5")
-    if len(os.fsencode(longest)) > SOCKET_PATH_LIMIT:
+    folder = Path(parent, PREFIX + "xxxxxxxx")
+    sockets = folder / AGENT_SOCKET, recorder_socket(folder, 9999)
+    if max(len(os.fsencode(path)) for path in sockets) > SOCKET_PATH_LIMIT:
         raise DistError(
             "path_too_long",
-            f"The path of the temporary folder {parent} is too long: the path of a rank's socket "
-            f"is limited to {SOCKET_PATH_LIMIT} bytes.",
+            f"The path of the temporary folder {parent} is too long: the paths of a pool's sockets "
+            f"are limited to {SOCKET_PATH_LIMIT} bytes.",
             "Set the environment variable TMPDIR to a shorter path, such as /tmp.",
         )
     try:

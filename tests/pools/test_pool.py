@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import re
 import socket
@@ -19,7 +20,7 @@ from jupyter_client import BlockingKernelClient
 
 from jupyter_dist_server.client.pool_client import Execution
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.common.pool_folder import create_folder
+from jupyter_dist_server.common.pool_folder import SOCKET_PATH_LIMIT, create_folder
 from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.discovery import sweep
@@ -277,12 +278,30 @@ async def test_a_loopback_interface_that_is_down_is_said(tmp_path: Path) -> None
 async def test_a_path_too_long_for_a_socket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    long = tmp_path / ("x" * 90)
-    long.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    short = Path(tempfile.gettempdir())
+    longest = SOCKET_PATH_LIMIT - len("/jdist-12345678/agent.sock") - len(f"{short}/")
+    for length in (longest, longest + 1):
+        long = short / ("x" * length)
+        long.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(long))
+        if length == longest:
+            async with running(request(tmp_path, num_ranks=1)):
+                pass
     reason = (await failed(request(tmp_path))).record.reason
     assert reason and reason.code == "path_too_long"
     assert "Set the environment variable TMPDIR to a shorter path" in reason.hint
+
+
+async def test_a_pools_folder_is_locked_so_that_systemd_tmpfiles_leaves_it_alone(
+    tmp_path: Path,
+) -> None:
+    async with running(request(tmp_path)) as pool:
+        folder = os.open(pool.record.folder, os.O_RDONLY)
+        try:
+            with pytest.raises(BlockingIOError):  # what systemd-tmpfiles tries, too
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(folder)
 
 
 @pytest.fixture
