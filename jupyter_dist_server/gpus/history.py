@@ -21,6 +21,8 @@ COARSER = 24
 
 _EARLY = 0.1
 """Seconds by which a sample may come before its row, as ticks jitter."""
+_LATE = 1.0
+"""Seconds by which it may be older than the newest row, if its process or this one was busy."""
 
 Column = tuple[str, str]
 """A GPU's UUID and a metric's name."""
@@ -58,7 +60,7 @@ class History:
         self._words: list[str] = []
         """Texts are kept as their place in this list."""
 
-    def add(self, time: float, values: Mapping[str, Mapping[str, Value]]) -> None:
+    def add(self, time: float, values: Mapping[str, Mapping[str, Value]]) -> bool:
         """Add what is known at a time.
 
         Parameters
@@ -67,6 +69,11 @@ class History:
             Seconds since 1970.
         values : dict
             By UUID and metric.
+
+        Returns
+        -------
+        bool
+            Whether columns without any value were looked for, and dropped: now and then.
         """
         numbers: dict[Column, float] = {}
         for uuid, of_gpu in values.items():
@@ -74,7 +81,12 @@ class History:
                 if value is not None:
                     numbers[uuid, name] = self._number(value)
         self._fine.add(time, numbers)
-        self._coarse.add(time, numbers)
+        if not self._coarse.add(time, numbers):
+            return False
+        for column in list(self._fine.columns):
+            if self._fine.is_empty(column) and self._coarse.is_empty(column):
+                del self._fine.columns[column], self._coarse.columns[column]
+        return True
 
     def query(
         self,
@@ -112,6 +124,11 @@ class History:
         if groups is not None and step:
             times = [times[rows.start] // step * step for rows in groups]
         return HistoryRows(step or self.step, [round(time, 3) for time in times], gpus)
+
+    @property
+    def gpus(self) -> set[str]:
+        """The UUIDs of the GPUs of which anything is kept."""
+        return {uuid for uuid, _ in self._fine.columns}
 
     @property
     def begin(self) -> float:
@@ -169,11 +186,13 @@ class _Ring:
         """When the newest row began."""
         return self._at(self._written - 1) if self._written > self._oldest else -math.inf
 
-    def add(self, time: float, numbers: Mapping[Column, float]) -> None:
-        """Add a sample to the newest row, or begin a row."""
-        while self.end > time:  # the clock was set back
-            self._written -= 1
-        if time >= self.end + self._step - _EARLY:
+    def add(self, time: float, numbers: Mapping[Column, float]) -> bool:
+        """Add a sample to the newest row, or begin a row; tell whether one has begun."""
+        if time < self.end - _LATE:  # the clock was set back
+            while self.end > time:
+                self._written -= 1
+        begins = time >= self.end + self._step - _EARLY
+        if begins:
             self._merged = {}
             place = self._written % self._size
             self._times[place] = time
@@ -190,6 +209,11 @@ class _Ring:
             if BY_NAME[column[1]].averaged and not math.isnan(cells[place]):
                 number = cells[place] + (number - cells[place]) / self._merged[column]
             cells[place] = number
+        return begins
+
+    def is_empty(self, column: Column) -> bool:
+        """Whether a column has no value any more."""
+        return all(map(math.isnan, self.columns[column]))
 
     def rows(self, since: float, until: float) -> range:
         """Return the rows that began in a stretch of time, its end excluded."""

@@ -68,7 +68,7 @@ class Telemetry(Updates):
         self.nodes: dict[str, Inventory] = {}
         """The GPUs of other machines that pools may use there, by node."""
         self.all_gpus: dict[str, Gpu] = {}
-        """All GPUs that there ever were, by UUID: those in the history."""
+        """By UUID, the GPUs that there are, and those that are in the history alone."""
         self.latest: Samples = {}
         """The newest values; `None` cannot be had now. Empty when nobody samples."""
         self.errors: Errors = {}
@@ -271,7 +271,10 @@ class Telemetry(Updates):
         for name, of_metric in values.items():
             for uuid, value in of_metric.items():
                 self.latest.setdefault(uuid, {})[name] = value
-        self.history.add(moment, _only(self.latest, uuids))
+        if self.history.add(moment, _only(self.latest, uuids)):
+            here = {gpu.uuid for gpu in self.inventory.gpus} if self.inventory else set()
+            there = self._of_nodes(self.all_gpus).keys()
+            self.all_gpus = _only(self.all_gpus, self.history.gpus | here | there)
         self.notify(Update("sample", moment, values))
 
     def _on_trouble(self, sentence: str) -> None:

@@ -132,6 +132,31 @@ def test_a_clock_that_is_set_back() -> None:
     assert found.times[0] == START + 50
 
 
+def test_a_sample_that_comes_late_is_added_to_the_newest_row() -> None:
+    """Nodes are sampled by themselves, and a busy server hears of it later."""
+    history = History()
+    history.add(START, {"GPU-a": {"utilization": 1}})
+    history.add(START + 1.2, {"GPU-b": {"utilization": 2}})
+    history.add(START + 1.0, {"GPU-a": {"utilization": 3}})
+    assert history.query().times == [START, START + 1.2]
+    assert history.query().gpus == {
+        "GPU-a": {"utilization": [1, 3]},
+        "GPU-b": {"utilization": [None, 2]},
+    }
+
+
+def test_gpus_of_which_nothing_is_kept_are_forgotten() -> None:
+    history = History(keep=2)
+    history.add(START, {"GPU-gone": {"utilization": 1}, "GPU-a": {"power": 1, "utilization": 1}})
+    for second in range(1, 2 * COARSER):
+        history.add(START + second, {"GPU-a": {"utilization": 1}})
+    assert history.gpus == {"GPU-gone", "GPU-a"}, "the coarse ring has them"
+    history.add(START + 2 * COARSER, {"GPU-a": {"utilization": 1}})
+    assert history.gpus == {"GPU-a"}
+    assert history.query(since=0.0).gpus.keys() == {"GPU-a"}
+    assert history.query(since=0.0).gpus["GPU-a"].keys() == {"utilization"}
+
+
 def test_memory_is_bounded() -> None:
     history = History(keep=900)
     values: dict[str, Value] = {m.name: "power cap" if m.text else 1.0 for m in METRICS}

@@ -208,6 +208,17 @@ def test_the_export_as_lines(gpu_client: Client) -> None:
     assert lines[-1]["utilization"] == 50
 
 
+def test_what_a_gpu_did_that_has_fallen_off_the_bus_is_told(
+    gpu_client: Client, gpus: State
+) -> None:
+    with gpu_client.open("GET", "jupyter-dist/gpus/export.jsonl?follow=1&gpu=7") as response:
+        lost = json.loads(response.readline())["uuid"]
+        gpus.update(**{"7.lost": 1})
+        wait_for(lambda: lost not in uuids(gpu_client), "the loss")
+        assert 50 in gpu_client.get("gpus/history?since=-600")["gpus"][lost]["utilization"]
+        assert lost in gpu_client.call("GET", f"gpus/export.csv?since=-600&gpu={lost}").body
+
+
 def test_an_export_can_be_followed(gpu_server: Server, gpu_client: Client, gpus: State) -> None:
     """Like ``nvidia-smi -l``: each reading's lines come with it, until the caller leaves."""
     path = f"jupyter-dist/gpus/export.jsonl?follow=1&gpu=1&since={time.time()}"

@@ -40,7 +40,8 @@ class GpuHandler(StatusHandler):
         check_order(since, until)
         metrics = read_metrics(self.get_query_arguments("metrics"))
         found = await self.feed.inventory()
-        elsewhere = [gpu for gpu in self.feed.telemetry.all_gpus.values() if gpu.node]
+        here = {gpu.uuid for gpu in found.gpus}
+        elsewhere = [gpu for gpu in self.feed.remembered() if gpu.uuid not in here]
         uuids = read_gpus(self.get_query_arguments("gpu"), found, elsewhere)
         return Question(since, math.inf if until is None else until, uuids, metrics)
 

@@ -97,6 +97,12 @@ class GpuFeed:
         known = self.telemetry.inventory if self.telemetry.latest else None
         return allowed(PoolRequest(), known or (await read_gpu_state()).inventory)
 
+    def remembered(self) -> list[Gpu]:
+        """Return the GPUs in the history that pools may use, or could: here, and on other nodes."""
+        every = self.telemetry.all_gpus.values()
+        here = allowed(PoolRequest(), Inventory(tuple(gpu for gpu in every if not gpu.node)))
+        return [*here.gpus, *(gpu for gpu in every if gpu.node)]
+
     async def overview(self) -> dict[str, Any]:
         """Return the body of ``GET /gpus``; there are no samples and processes if nobody looks."""
         found = await self.inventory()

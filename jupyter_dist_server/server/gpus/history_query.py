@@ -109,7 +109,7 @@ def read_gpus(words: Sequence[str], found: Inventory, elsewhere: Sequence[Gpu] =
     found : Inventory
         What there is.
     elsewhere : sequence of Gpu
-        Those of other machines, which only their UUIDs name.
+        Those of other machines, and those that are gone, which only their UUIDs name.
 
     Raises
     ------
