@@ -12,6 +12,7 @@ from pytest_jupyter.jupyter_server import *  # noqa: F403
 from traitlets import TraitError
 from traitlets.config import Config
 
+from jupyter_dist_server.common.protocol.sampler_messages import InventoryNews, SampleNews
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.server.extension import JupyterDistApp
 from jupyter_dist_server.server.stream_client import Viewer
@@ -120,6 +121,47 @@ def test_gpus_that_are_hidden_from_the_server_are_not_told_of(
         # What has been read for somebody else is there at once, in the same order.
         assert told[-1]["values"] == {"utilization": [2, 0]}
         viewer.close()
+
+    jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), PATIENCE))
+
+
+def test_who_follows_is_told_of_the_gpus_of_all_nodes(
+    jp_asyncio_loop: Any,
+    jp_serverapp: Any,
+    http_server: Any,
+    jp_http_port: int,
+    jp_auth_header: dict[str, str],
+    jp_base_url: str,
+    fake_nvml: State,
+) -> None:
+    """Each node's samples come by themselves, so that they find a row that has begun."""
+    fake_nvml.write(gpus=1)
+    telemetry = jp_serverapp.web_app.settings["jupyter_dist_gpus"].telemetry
+    there = Gpu(0, "GPU-there", "H100", 1 << 30, "", "9.0")
+
+    async def sample() -> None:
+        while True:  # the server forgets a node without a pool
+            telemetry.hear("n2", InventoryNews(0.0, Inventory((there,))), None)
+            telemetry.hear("n2", SampleNews(0.0, {"power": {"GPU-there": 1}}), None)
+            await asyncio.sleep(0.2)
+
+    async def work() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", jp_http_port)
+        path = f"{jp_base_url}jupyter-dist/gpus/export.jsonl?follow=1&metrics=power&since=0"
+        token = jp_auth_header["Authorization"]
+        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {token}\r\n\r\n"
+        sampling = asyncio.create_task(sample())
+        try:
+            writer.write(head.encode())
+            seen: dict[float, set[str]] = {}
+            while sum(len(uuids) == 2 for uuids in seen.values()) < 3:
+                line = await reader.readline()
+                if line.startswith(b"{"):
+                    row = json.loads(line)
+                    seen.setdefault(row["time"], set()).add(row["uuid"])
+        finally:
+            sampling.cancel()
+            writer.close()
 
     jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), PATIENCE))
 

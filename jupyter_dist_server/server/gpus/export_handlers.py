@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import math
+import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
@@ -61,15 +63,17 @@ class GpuExportHandler(GpuHandler):
         try:
             with suppress(StreamClosedError):  # the caller has left, as is usual after `follow`
                 await self.send(title(question.metrics))
+                if follow:
+                    question = replace(question, until=_complete(told))
                 for piece in export_lines(line, told, telemetry.all_gpus, **vars(question)):
                     await self.send(piece)
-                question = _rest(question, told)
                 while follow:
-                    await news.wait()
+                    with suppress(asyncio.TimeoutError):  # a row may be complete without news
+                        await asyncio.wait_for(news.wait(), told.step)
                     news.clear()
                     kept = telemetry.history
+                    question = _next(question, kept)
                     lines = "".join(export_lines(line, kept, telemetry.all_gpus, **vars(question)))
-                    question = _rest(question, kept)
                     await self.send(lines)  # also without any: is the caller still there?
                 await self.finish(set_content_type=content_type)
         finally:
@@ -83,12 +87,16 @@ class GpuExportHandler(GpuHandler):
         return text == "1"
 
 
-def _rest(question: Question, history: History) -> Question:
-    """Return what is still to be told when all that there is was told."""
-    if math.isinf(history.end):
-        return question
-    since = math.nextafter(max(history.end, question.since or 0.0), math.inf)
-    return replace(question, since=since)
+def _complete(history: History) -> float:
+    """Return until when rows are complete: other nodes add their samples to the newest one."""
+    end = history.end
+    return end if time.time() < end + history.step else math.nextafter(end, math.inf)
+
+
+def _next(question: Question, history: History) -> Question:
+    """Return what is to be told after that."""
+    since = max(question.until, question.since or 0.0)
+    return replace(question, since=since, until=_complete(history))
 
 
 class GpuCsvHandler(GpuExportHandler):
