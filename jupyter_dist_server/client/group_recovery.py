@@ -18,6 +18,10 @@ _ASK_EVERY = 0.05
 """Seconds between two looks at ranks that are busy with a cell that nobody waits for."""
 PATIENCE = 5.0
 """Seconds that the ranks may take to meet in a new group, before a cell."""
+_MORE = 1.4
+"""How many times as long their replies may take: those that met nobody say so at its end."""
+LATE = 30.0
+"""The same with further tries, if ranks that are idle did not meet: the machine may be busy."""
 AFTER_CELL = 1.5
 """The same after a cell that did not end well: who has stopped it waits for this."""
 
@@ -40,11 +44,14 @@ class GroupRecovery:
         Whether the process group was unusable after the last cell, and was re-created.
     busy : dict
         Ranks that kept it from being re-created, with the cell that each runs as far as it says.
+    late : set of int
+        Ranks that were idle, and for which the others waited in vain.
     """
 
     def __init__(self, connection: RankConnection, link: AgentLink) -> None:
         self.repaired = False
         self.busy: dict[int, int | None] = {}
+        self.late: set[int] = set()
         self.suspect = True  # whoever used the pool before us may have left it so
         self._size = connection.world_size
         self._connection = connection
@@ -73,10 +80,11 @@ class GroupRecovery:
             await self.repair(AFTER_CELL)
 
     async def prepare(self, execution: Execution) -> None:
-        """Repair the group before a cell; its ranks may still be busy with one that was stopped."""
-        deadline = time.monotonic() + PATIENCE
-        while not await self.repair() and self.busy.keys() & set(execution.outstanding):
-            if time.monotonic() > deadline:
+        """Repair the group before a cell; a rank may be late, or busy with one that was stopped."""
+        begun = time.monotonic()
+        while not await self.repair():
+            awaited = (self.busy.keys() | self.late) & set(execution.outstanding)
+            if not awaited or time.monotonic() - begun > (LATE if self.late else PATIENCE):
                 return
             await asyncio.sleep(_ASK_EVERY)
 
@@ -88,7 +96,7 @@ class GroupRecovery:
         bool
             Whether it is whole now.
         """
-        self.busy = {}
+        self.busy, self.late = {}, set()
         if not self.suspect:
             return True
         if self._connection.dead:
@@ -107,9 +115,12 @@ class GroupRecovery:
     async def _make(self, patience: float) -> bool:
         request = RegroupRequest(uuid.uuid4().hex, self._link.generation, time.time() + patience)
         replies = await self._connection.request(
-            request, RegroupReply, channel="shell", timeout=patience + _ANSWER
+            request, RegroupReply, channel="shell", timeout=patience * _MORE
         )
         if any(reply.failure for reply in replies.values()):
+            if time.time() > request.until - _ANSWER:
+                every = set(range(self._size))
+                self.late = every - replies.keys() or every
             self.break_up()  # others may wait in torch for those that gave up
             return False
         return len(replies) == self._size
