@@ -90,7 +90,7 @@ def test_options_of_submissions_stand_before_the_command(page: str) -> None:
         check_parameters(options.command, sweep(options.param or []))
 
 
-OTHERS = {"cd", "debug", "load_ext", "magic", "pdb", "run", "tb", "time", "writefile"}
+OTHERS = {"cd", "debug", "load_ext", "magic", "pdb", "reset", "run", "tb", "time", "writefile"}
 """Magics of IPython that the page speaks of."""
 
 

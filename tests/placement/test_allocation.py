@@ -273,7 +273,7 @@ async def test_a_driver_that_does_not_respond_is_waited_for_and_gives_no_cpu_ran
     with pytest.raises(DistError) as refused:
         await ask(gpu_ids=[0, 1]).now()
     assert refused.value.code == "gpus_unknown"
-    assert refused.value.message == f"It is not known which GPUs there are. {silent}"
+    assert refused.value.message.startswith(f"It is not known which GPUs there are. {silent}")
     cpu = await ask(base_env={"CUDA_VISIBLE_DEVICES": "-1"}, num_ranks=1).now()
     assert cpu.placement.gpus == (None,)
     allocator = ask(gpu_ids=[0, 1], wait=600)
