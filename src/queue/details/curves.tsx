@@ -70,7 +70,7 @@ function GpuCurves(props: IGpuCurvesProps): JSX.Element {
   const name = gpu ? trans.__('GPU %1', labelOf(gpu)) : trans.__('GPU');
   const load = sayLoad([usage], trans);
   const memory =
-    memory_peak > 0 &&
+    (memory_peak > 0 || gpu?.memory_total !== 0) &&
     trans.__('memory up to %1', formatBytes(memory_peak, trans));
   return (
     <div className="jp-dist-Curve">
