@@ -83,7 +83,9 @@ async def complete_request(
     running = await asyncio.to_thread(running_kernel, pid, kernel.connection_file) if pid else None
     environment = running.environment if running else _environment_of(spec)
     python = request.python or (
-        running.python if running else python_of_kernelspec(spec.argv, environment["PATH"])
+        running.python
+        if running
+        else python_of_kernelspec(spec.argv, environment.get("PATH", os.defpath))
     )
     if not python:
         raise DistError(
