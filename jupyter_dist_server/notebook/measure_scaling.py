@@ -20,7 +20,7 @@ from .python_api import send_function
 from .session.current_pool import CurrentPool
 from .transfer_progress import mover
 
-_WAIT = "__import__('torch').cuda.synchronize()"
+_WAIT = "import torch.cuda as _cuda\nif _cuda.is_initialized():\n    _cuda.synchronize()\ndel _cuda"
 Work = str | Callable[..., Any]
 """Code of a cell, or a function of the notebook."""
 

@@ -89,6 +89,13 @@ def test_a_host_that_runs_ahead_of_its_gpu() -> None:
     assert (profile.steps, profile.dropped) == (3, 1)
     assert ms(profile, "compute") == [240]
     assert round((profile.end - profile.begin) * 1000, 2) == 240
+    # It is the host that is waited for: kernels of 1 ms.
+    kernels = [
+        event("sgemm", "kernel", 1 + 10 * i, 2 + 10 * i, correlation=i + 1) for i in range(4)
+    ]
+    profile = reduce(read_trace(text(*launches, *kernels)), [], [], steps, (BASE, BASE + 0.4))
+    assert round((profile.end - profile.begin) * 1000, 2) == 30
+    assert ms(profile, "compute") == [3]
 
 
 def test_a_trace_that_was_recorded_with_nccl() -> None:

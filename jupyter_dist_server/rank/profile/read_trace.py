@@ -111,7 +111,7 @@ class Trace:
         ]
 
     def done(self, moment: float) -> float:
-        """Return when the GPU had done all that the host had launched by a moment."""
+        """Return when the GPU had done what the host had launched by a moment; at least that."""
         launched = {
             event.args.correlation
             for event in self._events
@@ -122,7 +122,7 @@ class Trace:
             for event in self._events
             if event.cat in _KERNELS and event.args.correlation in launched
         )
-        return max(ends, default=moment)
+        return max((moment, *ends))
 
     def operations(self) -> list[Interval]:
         """Return when the CPU computed: operations of torch that wait for no other rank."""

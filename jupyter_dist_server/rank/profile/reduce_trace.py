@@ -53,7 +53,7 @@ def reduce(
     end = steps[-1] if steps else ended
     if trace.on_gpu:  # the host runs ahead of it
         begin = trace.done(begin) if dropped else begin
-        end = max(end, trace.done(end))
+        end = trace.done(end)
     inputs = union(trace.inputs())
     busy = union(trace.kernels() if trace.on_gpu else trace.operations())
     spans = union((c.begin, c.end) for c in trace.communication)
