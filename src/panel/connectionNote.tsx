@@ -4,7 +4,7 @@ import React from 'react';
 import type { IPoolsModel } from '../model/tokens';
 import { CopyButton, Note } from '../ui/controls';
 import { useModel } from '../ui/useModel';
-import { formatMoment } from '../words/queueWords';
+import { formatMoment } from '../words/format';
 import type { IPanelServices } from './services';
 
 const ENABLE_COMMAND = 'jupyter server extension enable jupyter_dist_server';

@@ -1,8 +1,12 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { findLongWait } from '../model/waiting';
-import { formatRanks, formatStopwatch, joinSentences } from '../words/format';
-import { formatMoment } from '../words/queueWords';
+import {
+  formatMoment,
+  formatRanks,
+  formatStopwatch,
+  joinSentences
+} from '../words/format';
 import type { IPoolsModel } from '../model/tokens';
 import type { ICellRun } from '../model/cells';
 import { formatClock } from './scale';

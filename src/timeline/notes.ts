@@ -2,8 +2,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { serverTime } from '../model/serverTime';
 import type { IPoolsModel } from '../model/tokens';
-import { joinSentences } from '../words/format';
-import { formatMoment } from '../words/queueWords';
+import { formatMoment, joinSentences } from '../words/format';
 import type { TimelineModel } from './model';
 
 /** Why there are no curves. */

@@ -5,10 +5,11 @@ import { ENDED } from '../model/queueContract';
 import {
   formatBytes,
   formatDuration,
+  formatMoment,
   joinFacts,
   joinSentences
 } from './format';
-import { formatMoment, sayEnd, sayExit, sayReason } from './queueWords';
+import { sayEnd, sayExit, sayReason } from './queueWords';
 
 /** How a job stands, or how it ended, in a sentence. */
 export function sayJob(

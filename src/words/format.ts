@@ -155,3 +155,22 @@ export function joinSentences(sentences: readonly string[]): string {
 export function namePid(pid: number | string): string {
   return `pid ${pid}`;
 }
+
+const TIME = {
+  hour: '2-digit',
+  minute: '2-digit',
+  hourCycle: 'h23'
+} as const;
+// Made once: the timeline asks with each frame.
+const NEAR = new Intl.DateTimeFormat([], TIME);
+const FAR = new Intl.DateTimeFormat([], {
+  ...TIME,
+  day: 'numeric',
+  month: 'short'
+});
+
+/** `14:20` within a day, where that is clear; else `23 Nov, 14:20`. By default it is now by the browser's clock. */
+export function formatMoment(seconds: number, now = Date.now() / 1000): string {
+  const isNear = Math.abs(seconds - now) < DAY;
+  return (isNear ? NEAR : FAR).format(1000 * seconds);
+}

@@ -1,8 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IApiError, IInLine, IOffer } from '../model/contract';
-import { joinFacts } from './format';
-import { formatMoment } from './queueWords';
+import { formatMoment, joinFacts } from './format';
 
 /** More GPUs are not named one by one. */
 const MOST_NAMED = 4;

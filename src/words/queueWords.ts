@@ -3,10 +3,13 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { ENDED, isFailure, isOwnJob } from '../model/queueContract';
 import type { IJob, IQueueRow, ITasks, JobState } from '../model/queueContract';
-import { formatDuration, joinFacts, joinSentences } from './format';
+import {
+  formatDuration,
+  formatMoment,
+  joinFacts,
+  joinSentences
+} from './format';
 
-/** Seconds. */
-const DAY = 86_400;
 /** Characters of a name in a notification. */
 const LONGEST = 30;
 
@@ -207,23 +210,4 @@ export function sayArray(
     failed > 1 ? trans.__('%1 tasks failed.', failed) : '',
     last ? sayEnd({ ...last, name: '' }, trans) : ''
   ]);
-}
-
-const TIME = {
-  hour: '2-digit',
-  minute: '2-digit',
-  hourCycle: 'h23'
-} as const;
-// Made once: the timeline asks with each frame.
-const NEAR = new Intl.DateTimeFormat([], TIME);
-const FAR = new Intl.DateTimeFormat([], {
-  ...TIME,
-  day: 'numeric',
-  month: 'short'
-});
-
-/** `14:20` within a day, where that is clear; else `23 Nov, 14:20`. By default it is now by the browser's clock. */
-export function formatMoment(seconds: number, now = Date.now() / 1000): string {
-  const isNear = Math.abs(seconds - now) < DAY;
-  return (isNear ? NEAR : FAR).format(1000 * seconds);
 }

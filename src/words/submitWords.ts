@@ -8,8 +8,8 @@ import type {
   IJobRequest,
   ISubmitSchema
 } from '../model/submitContract';
-import { joinFacts } from './format';
-import { formatMoment, nameJob, sayReason } from './queueWords';
+import { formatMoment, joinFacts } from './format';
+import { nameJob, sayReason } from './queueWords';
 
 /** `Starts now on GPUs 0–1`, `#3 in line · by 14:20 at the latest`, `Held`; of several jobs, of the first. */
 export function sayPlan(

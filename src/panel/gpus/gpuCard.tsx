@@ -14,6 +14,7 @@ import { Value } from '../../ui/value';
 import {
   formatBytes,
   formatMemory,
+  formatMoment,
   formatUsed,
   joinFacts
 } from '../../words/format';
@@ -22,7 +23,6 @@ import {
   sayLeaseholder,
   saySegment
 } from '../../words/gpuWords';
-import { formatMoment } from '../../words/queueWords';
 import { startCode } from '../../words/startCode';
 import type { IPanelServices } from '../services';
 import { GpuDetails } from './gpuDetails';

@@ -10,7 +10,7 @@ import { CommandIDs } from '../../model/tokens';
 import { Note } from '../../ui/controls';
 import { isSame, useModel } from '../../ui/useModel';
 import { saySpan } from '../../words/load';
-import { formatMoment } from '../../words/queueWords';
+import { formatMoment } from '../../words/format';
 import { hasNothingToShow, isStale } from '../connectionNote';
 import { useSpan } from '../useSpan';
 import type { IPanelServices } from '../services';

@@ -9,9 +9,8 @@ import { CommandIDs, LOAD } from '../../model/tokens';
 import { StatePill } from '../../ui/controls';
 import { openNotebook } from '../../ui/dialogs';
 import { useModel } from '../../ui/useModel';
-import { formatBytes, joinFacts } from '../../words/format';
+import { formatBytes, formatMoment, joinFacts } from '../../words/format';
 import { countRanks } from '../../words/poolState';
-import { formatMoment } from '../../words/queueWords';
 import { IdleNote } from '../pool/idleNote';
 import type { IPanelServices } from '../services';
 

@@ -7,7 +7,7 @@ import { CommandIDs } from '../../model/tokens';
 import { Note, StatePill } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { poolState } from '../../words/poolState';
-import { formatMoment } from '../../words/queueWords';
+import { formatMoment } from '../../words/format';
 import type { IPanelServices } from '../services';
 import { RunningPool } from './runningPool';
 

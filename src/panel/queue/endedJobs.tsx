@@ -4,12 +4,8 @@ import type { IJob } from '../../model/queueContract';
 import { serverTime } from '../../model/serverTime';
 import { CommandIDs } from '../../model/tokens';
 import { useModel } from '../../ui/useModel';
-import {
-  formatMoment,
-  nameJob,
-  sayExit,
-  sayRunTime
-} from '../../words/queueWords';
+import { formatMoment } from '../../words/format';
+import { nameJob, sayExit, sayRunTime } from '../../words/queueWords';
 import type { IPanelServices } from '../services';
 import { openJobsMenu } from './queueMenu';
 import { RowFrame } from './rowFrame';

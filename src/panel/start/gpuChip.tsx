@@ -7,14 +7,13 @@ import { obstacles } from '../../model/gpuUse';
 import type { IReading } from '../../model/reading';
 import { serverTime } from '../../model/serverTime';
 import { useModel } from '../../ui/useModel';
-import { formatBytes } from '../../words/format';
+import { formatBytes, formatMoment } from '../../words/format';
 import {
   sayLeaseholder,
   sayLessees,
   sayUserShortly
 } from '../../words/gpuWords';
 import type { IKnownPools } from '../../words/gpuWords';
-import { formatMoment } from '../../words/queueWords';
 import type { IWidgetProps } from './props';
 
 interface IGpuChipProps extends IWidgetProps {

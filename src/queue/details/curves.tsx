@@ -6,8 +6,7 @@ import type { IGpu } from '../../model/gpuContract';
 import { useModel } from '../../ui/useModel';
 import { useNow } from '../../ui/clock';
 import { sayLoad } from '../../words/detailsWords';
-import { formatBytes, joinFacts } from '../../words/format';
-import { formatMoment } from '../../words/queueWords';
+import { formatBytes, formatMoment, joinFacts } from '../../words/format';
 import type { DetailsProps } from './jobDetails';
 
 /** The curve's own units, across and down. */

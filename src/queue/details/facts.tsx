@@ -6,8 +6,13 @@ import { serverTime } from '../../model/serverTime';
 import { CommandIDs } from '../../model/tokens';
 import { useModel } from '../../ui/useModel';
 import { sayAttempt } from '../../words/detailsWords';
-import { formatBytes, formatDuration, joinFacts } from '../../words/format';
-import { formatMoment, nameJob } from '../../words/queueWords';
+import {
+  formatBytes,
+  formatDuration,
+  formatMoment,
+  joinFacts
+} from '../../words/format';
+import { nameJob } from '../../words/queueWords';
 import type { DetailsProps } from './jobDetails';
 
 /**
