@@ -17,7 +17,6 @@ from jupyter_core.paths import jupyter_runtime_dir
 from .processes.process_ref import ProcessRef
 from .protocol.discovery_file import DiscoveryFile, decode_discovery_file
 
-FILE_PREFIX = "jupyter-dist-"
 SECRET_SCHEME = "JupyterDist"
 """``Authorization: JupyterDist SECRET`` opens our routes, and nothing else of the server."""
 
@@ -44,7 +43,7 @@ def write_discovery_file(serverapp: Any, secret: str) -> Path:
     Path
         The file, for removal at the end.
     """
-    path = Path(jupyter_runtime_dir(), _name(os.getpid()))
+    path = Path(jupyter_runtime_dir(), file_name(os.getpid()))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     process = ProcessRef.of(os.getpid())
@@ -55,13 +54,13 @@ def write_discovery_file(serverapp: Any, secret: str) -> Path:
     return path
 
 
-def _name(pid: int | str) -> str:
+def file_name(pid: int | str, host: str = "") -> str:
     """Name a server's file: machines and containers that share a home folder have the same pids."""
     try:
         namespace = os.stat("/proc/self/ns/pid").st_ino
     except OSError:  # not on Linux
         namespace = 0
-    return f"{FILE_PREFIX}{socket.gethostname()}-{namespace}-{pid}.json"
+    return f"jupyter-dist-{host or socket.gethostname()}-{namespace}-{pid}.json"
 
 
 def proof(secret: str, challenge: str) -> str:
@@ -71,10 +70,11 @@ def proof(secret: str, challenge: str) -> str:
 
 
 def read_discovery_files() -> Iterator[DiscoveryFile]:
-    """Yield what running servers of this user wrote, the parent of this process first."""
-    files = Path(jupyter_runtime_dir()).glob(f"{FILE_PREFIX}*.json")
-    parent = _name(os.environ.get("JPY_PARENT_PID", ""))
-    for path in sorted(files, key=lambda path: path.name != parent):
+    """Yield what running servers of this user wrote here, the parent of this process first."""
+    # The machine may have another name by now; which boot of it a file is of is in the file.
+    files = Path(jupyter_runtime_dir()).glob(file_name("*", host="*"))
+    parent = file_name(os.environ.get("JPY_PARENT_PID", ""), host="*")
+    for path in sorted(files, key=lambda path: not path.match(parent)):
         try:
             content = _read(path)
         except (OSError, ValueError):

@@ -17,6 +17,7 @@ from jupyter_client import BlockingKernelClient
 from jupyter_server.auth import passwd
 
 from jupyter_dist_server.common.processes.process_ref import ProcessRef
+from jupyter_dist_server.common.server_file import file_name
 
 from ..server_driver import Server
 from ..waiting import PATIENCE
@@ -97,10 +98,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stale = {"url": "http://127.0.0.1:9/", "secret": "x", "certfile": ""}
     ours = vars(ProcessRef.of(os.getpid()))
     for pid, process in ((ended.pid, ours | {"pid": ended.pid}), (os.getpid(), ours)):
-        file = runtime / f"jupyter-dist-host-1-{pid}.json"
+        file = runtime / file_name(pid)
         file.write_text(json.dumps(stale | {"process": process}))
         file.chmod(0o600)
-    (runtime / "jupyter-dist-host-1-1.json").write_text('{"url": "ht')
+    (runtime / file_name(1)).write_text('{"url": "ht')
     return home
 
 
