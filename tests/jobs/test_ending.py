@@ -58,7 +58,11 @@ def test_a_signal_does_not_reach_the_jobs_that_a_job_has_submitted(queue: Queue)
     inner = str(int(outer) + 1)
     queue.until(inner, "RUNNING")
     theirs = queue.show(inner)["runner_pid"]
-    assert theirs in [process.pid for process in runner.children(recursive=True)]
+
+    def is_below() -> bool:  # while a process in between ends, it may not be found there
+        return theirs in [process.pid for process in runner.children(recursive=True)]
+
+    wait_for(is_below, "its runner below the job's")
     queue.run("cancel", "-s", "USR1", outer)
     wait_for(lambda: "got\n" in queue.output(outer), "the signal")
     (queue.folder / "go").touch()
