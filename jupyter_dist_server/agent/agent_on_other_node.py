@@ -10,10 +10,12 @@ import shutil
 import signal
 import socket
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import msgspec
 
+from ..common.errors import DistError
 from ..common.pool_folder import (
     AGENT_SOCKET,
     create_folder,
@@ -22,8 +24,8 @@ from ..common.pool_folder import (
     write_private,
 )
 from ..common.processes.process_ref import boot_id, call_ourselves
-from ..common.protocol.node_agents.node_orders import decode_node_orders
-from ..common.protocol.pool_file import CONFIG
+from ..common.protocol.node_agents.node_orders import NO_FOLDER, decode_node_orders
+from ..common.protocol.pool_file import CONFIG, PoolFile
 from ..common.version import version
 
 
@@ -48,17 +50,28 @@ def main() -> NoReturn:
     asked = LeaseRequest(pool)  # meanwhile
     failure = preload()
     lease = asked.wait()
-    _sweep()
-    folder = create_folder()
     try:
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(str(folder / AGENT_SOCKET))
-        listener.listen(64)
-        write_private(folder / CONFIG, lease.pool)  # at last, see `_sweep`
+        _sweep()
+        folder = create_folder()
+    except (DistError, OSError) as error:
+        sys.exit(f"{NO_FOLDER}{error}")
+    try:
+        listener = _listen(folder, lease.pool)
         serve(listener, lease.descriptors, failure or lease.failure, (0, said))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
+
+
+def _listen(folder: Path, pool: PoolFile) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(str(folder / AGENT_SOCKET))
+        listener.listen(64)
+        write_private(folder / CONFIG, pool)  # at last, see `_sweep`
+    except (DistError, OSError) as error:  # such as a full disk
+        sys.exit(f"{NO_FOLDER}{error}")
+    return listener
 
 
 def _sweep() -> None:

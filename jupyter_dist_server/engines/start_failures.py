@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ..common.protocol.failure_reason import Reason
-from ..common.protocol.node_agents.node_orders import OTHER_VERSION
+from ..common.protocol.node_agents.node_orders import NO_FOLDER, OTHER_VERSION
 from .slurm import has_ended
 
 _HINT = "That node needs the same Python environment as the notebook, at the same path."
@@ -20,6 +20,9 @@ _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)")
 _NO_PYTHON = re.compile(r"No such file or directory|not found|Permission denied|Exec format error")
 _SRUN = re.compile(r"srun: .*(\n|$)")
 """What srun says, which it may write in the middle of the agent's line."""
+_NO_FOLDER = re.compile(rf"{NO_FOLDER}(.+)(?:\n(.*))?")
+_SYSTEM = re.compile(r"^\S*Error: (?:\[Errno \d+\]|.*\(addr=)", re.MULTILINE)
+"""An error of the operating system: Python could read all modules. The last is one of ZeroMQ."""
 _PACKAGE = "jupyter_dist_server"
 
 
@@ -75,6 +78,9 @@ def why_not_started(node: str, python: str, version: str, said: list[str]) -> Re
     elif module:
         message = f"On node {node}, the module {module[1]} is not installed in {python}."
         hint = f"{_HINT} {install}"
+    elif folder := _NO_FOLDER.search(own):
+        message = f"The pool's agent did not start on node {node}. {folder[1]}"
+        hint = folder[2] or ""
     elif other:
         message = (
             f"Node {node} has jupyter-dist-server {other[1]} in {python}, the notebook {version}."
@@ -85,5 +91,6 @@ def why_not_started(node: str, python: str, version: str, said: list[str]) -> Re
         hint = f"{_HINT} Set another path with --python."
     else:
         message = f"The pool's agent did not start on node {node}."
-        hint = _HINT if "Traceback" in text or python in text else _LOOK
+        is_ours = ("Traceback" in text or python in text) and not _SYSTEM.search(own)
+        hint = _HINT if is_ours else _LOOK
     return Reason("node_failed", message, hint, stderr=said)

@@ -43,6 +43,17 @@ INSTALL = "Run on n2: /p/python -m pip install jupyter-dist-server==1.0"
             "same Python environment",
         ),
         (
+            "Traceback (most recent call last):\n  File ...\nOSError: [Errno 28] No space left",
+            "The pool's agent did not start on node n2.",
+            "Its last lines say why",
+        ),
+        (
+            "Traceback (most recent call last):\n  File ...\nzmq.error.ZMQError: Cannot assign "
+            "requested address (addr='tcp://10.0.0.1:*')",
+            "The pool's agent did not start on node n2.",
+            "Its last lines say why",
+        ),
+        (
             "srun: error: Unable to create step for job 2: Requested node configuration",
             "The pool's agent did not start on node n2.",
             "Its last lines say why",
