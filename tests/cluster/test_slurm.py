@@ -81,6 +81,20 @@ def test_a_cell_runs_on_both_nodes(lab: Lab) -> None:
     lab.ok("%dist_shutdown")
 
 
+def test_tcp_keeps_connections_to_another_node_alive(lab: Lab, hosts: Hosts) -> None:
+    """A firewall between the nodes forgets those on which nothing is said."""
+    pid = int(lab.ok("import os; print(os.getpid())"))
+
+    def are_kept() -> bool:
+        said = hosts.run(1, "ss", "--tcp", "--numeric", "--options", "--processes", "--no-header")
+        there = f"{hosts.address(2)}:"
+        ours = [line for line in said.splitlines() if f"pid={pid}," in line and there in line]
+        return bool(ours) and all("timer:(keepalive," in line for line in ours)
+
+    wait_for(are_kept, "keepalive on all connections to the other node")
+    lab.ok("%dist_shutdown")
+
+
 def test_a_node_that_is_cut_off_is_said_and_the_other_one_can_be_used(
     lab: Lab, hosts: Hosts
 ) -> None:

@@ -35,6 +35,8 @@ _PARTS = 6
 """Of a message before its buffers: delimiter, signature, headers, metadata, content."""
 _SLICE = 0.02
 """Seconds for which messages are read before the loop does something else."""
+_KEEPALIVE = 60
+"""Seconds of silence between nodes before TCP says something."""
 _FIRST_NUDGE, _LAST_NUDGE = 0.1, 10.0
 """Seconds between two nudges, at first and at last: a rank may be stopped for hours."""
 
@@ -128,6 +130,9 @@ class RankSockets:
         socket = _context(os.getpid()).socket(zmq.SUB if channel == "iopub" else zmq.DEALER)
         socket.linger = 0
         socket.set_hwm(0)
+        if address:  # a firewall between nodes forgets connections on which nothing is said
+            socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+            socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, _KEEPALIVE)
         if channel == "iopub":
             for topic in self._topics(rank, self.session.session):
                 socket.subscribe(topic)
