@@ -162,10 +162,12 @@ def _keep_file_names(store: Store, ids: Sequence[int]) -> None:
 def _check_gpus(gpus: int) -> None:
     from ..gpus.readers.gpu_reader import read_gpus  # not above: most changes do without
 
-    there = len(read_gpus().inventory.gpus) if gpus else 0
-    if not 0 <= gpus <= there:
-        message = f"This machine has {format_gpus(there)}, not {gpus}."
-        raise DistError("too_large", message, field="gpus")
+    if gpus == 0:
+        return
+    there = read_gpus().inventory
+    if not 0 < gpus <= len(there.gpus):
+        has = f"This machine has {format_gpus(len(there.gpus))}, not {gpus}."
+        raise DistError("too_large", there.fault or has, field="gpus")
 
 
 def _update_limit(store: Store, ids: Sequence[int], seconds: float | None) -> list[str]:

@@ -64,6 +64,20 @@ def test_a_gpu_that_does_not_tell_its_memory_is_not_lost(
     assert queue.ended(job)["state"] == "COMPLETED"
 
 
+def test_that_the_driver_does_not_respond_is_not_said_as_no_gpus(
+    queue: Queue, fake_nvml: State
+) -> None:
+    fake_nvml.write(gpus=2)
+    job = queue.submit("-H", "-G", "1", "true")
+    fake_nvml.write(gpus=2, init_error=999)
+    said = queue.run("update", "--gpus", "2", job, code=2)
+    assert "NVML" in said and "0 GPUs" not in said, said
+    fake_nvml.write(gpus=2)
+    said = queue.run("update", "--gpus", "3", job, code=2)
+    assert "This machine has 2 GPUs, not 3." in said
+    queue.run("update", "--gpus", "2", job)
+
+
 def test_mig_instances_that_are_made_anew_are_other_gpus(queue: Queue, fake_nvml: State) -> None:
     fake_nvml.write(gpus=1, mig="1g.10gb,1g.10gb", **{"0:0.uuid": "MIG-a", "0:1.uuid": "MIG-b"})
     running = queue.submit("-c", "0", "--gpu-ids", "MIG-a,MIG-b", *UNTIL_GO)
