@@ -36,6 +36,14 @@ describe('Series', () => {
     expect(series.columns).not.toBe(columns);
   });
 
+  it('begins again when the clock is set back', () => {
+    const series = new Series(30, 3);
+    [1000, 1010, 1020].forEach(time => series.push(time, 1));
+    series.push(900, 5);
+    series.push(910, 6);
+    expect(series.columns).toEqual([null, 5, 6]);
+  });
+
   it('ignores what comes from before', () => {
     const series = new Series(30, 3);
     series.push(100, 4);

@@ -91,6 +91,24 @@ describe('Stream', () => {
     await until(() => state() === 'live');
   });
 
+  it('is lost when nothing is heard any more, and is replaced', async () => {
+    stream.dispose();
+    stream = new Stream({
+      client: new Client(server.settings, nullTranslator.load('')),
+      minDelay: 10,
+      silence: 200
+    });
+    const states: string[] = [];
+    stream.connectionChanged.connect((_, { state }) => states.push(state));
+    await stream.connect();
+    await until(() => states.length >= 3);
+    expect(states.slice(0, 3)).toEqual(['live', 'stale', 'live']);
+    const streams = server.requests.filter(({ path }) =>
+      path.startsWith('stream')
+    );
+    expect(streams.length).toBeGreaterThan(1);
+  });
+
   it('asks for what is watched, also on the next connection', async () => {
     await stream.connect();
     await until(() => state() === 'live');

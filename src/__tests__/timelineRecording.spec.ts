@@ -47,6 +47,16 @@ describe('recording', () => {
     expect(at(recording)).toEqual([1.5, 4.5]);
   });
 
+  it('goes on when the clock of the server is set back', () => {
+    const back = record(900, [100, 1], [101, 2], [300, 3], [102, 4], [103, 5]);
+    expect(back.times.slice(-2)).toEqual([102, 103]);
+    expect(at(back)).toEqual([1, 2, 4, 5]);
+    expect(back.end).toBe(103);
+    const further = record(60, [900, 1], [901, 2], [10, 3]);
+    expect(further.times).toEqual([10]);
+    expect(at(further)).toEqual([3]);
+  });
+
   it('does not grow for ever', () => {
     const recording = new Recording(60, ['a']);
     for (let time = 0; time < 5000; time++) {

@@ -236,6 +236,7 @@ export type StreamMessage =
     }
   | { type: 'pool'; pool: IPool }
   | { type: 'pool_removed'; id: string }
+  | { type: 'time'; time: number }
   | ICellsMessage
   | IJobsMessage
   | TelemetryMessage;

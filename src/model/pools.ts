@@ -23,7 +23,7 @@ import { KnownGpus } from './knownGpus';
 import type { INotebookKernels } from './notebook';
 import { PoolRequests } from './poolRequests';
 import type { IQueueModel } from './queue';
-import { serverTime, setServerTime } from './serverTime';
+import { correctServerTime, serverTime, setServerTime } from './serverTime';
 import type { Stream } from './stream';
 import type { ITelemetry } from './telemetry';
 import { LOAD, MAX_RANKS } from './tokens';
@@ -230,6 +230,9 @@ export class PoolsModel implements IPoolsModel {
         this._pools = new Map(this._pools);
         this._pools.delete(message.id);
         break;
+      case 'time':
+        correctServerTime(message.time);
+        return;
       case 'gpus':
         this._gpus.keep(message.inventory, message.nodes ?? {});
         break;

@@ -1,3 +1,5 @@
+import { SET_BACK } from './serverTime';
+
 /**
  * A value over the last while, in columns of equal width that stay where they are: a new value
  * changes the last column only, until time has moved on by a whole one.
@@ -20,10 +22,16 @@ export class Series {
   /**
    * Add a value, or null from when on it is not known. Between two values the former holds.
    *
-   * `time` is in Unix seconds; one that lies before the last column is ignored.
+   * `time` is in Unix seconds; one that lies before the last column is ignored, unless the clock was
+   * set back, which begins the series again.
    */
   push(time: number, value: number | null): void {
     const column = Math.floor(time / this._width);
+    const last = this._last ?? -Infinity;
+    if (value !== null && time < last * this._width - SET_BACK) {
+      this._last = this._value = null;
+      this._columns = this._columns.map(() => null);
+    }
     const steps = this._last === null ? Infinity : column - this._last;
     if (steps < 0) {
       return;

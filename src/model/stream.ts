@@ -10,6 +10,8 @@ import type { Connection } from './tokens';
 
 /** `WebSocket.OPEN`, whichever class the server settings give. */
 const SOCKET_OPEN = 1;
+/** Milliseconds without a message before a connection is lost: the server tells the time every 10 s. */
+const SILENCE = 30000;
 
 /**
  * The one WebSocket of this browser: it follows the server's pools and comes back after a loss.
@@ -19,6 +21,7 @@ export class Stream implements IDisposable {
     this._client = options.client;
     this._minDelay = options.minDelay ?? 1000;
     this._maxDelay = options.maxDelay ?? 30000;
+    this._silence = options.silence ?? SILENCE;
   }
 
   get received(): ISignal<this, StreamMessage> {
@@ -76,6 +79,7 @@ export class Stream implements IDisposable {
     }
     this._isDisposed = true;
     this._cancelRetry();
+    clearTimeout(this._watchdog);
     this._socket?.close();
     this._socket = null;
     Signal.clearData(this);
@@ -86,6 +90,7 @@ export class Stream implements IDisposable {
       this._client.streamUrl
     );
     this._socket = socket;
+    this._expectMessage(socket);
     socket.onopen = () => {
       if (this._socket === socket && this._topics.length) {
         this._askFor(this._topics);
@@ -95,16 +100,30 @@ export class Stream implements IDisposable {
       if (this._socket !== socket) {
         return;
       }
+      this._expectMessage(socket);
       this._attempts = 0;
       this._received.emit(JSON.parse(event.data) as StreamMessage);
       this._setConnection({ state: 'live' });
     };
-    socket.onclose = () => {
-      if (this._socket === socket) {
-        this._socket = null;
-        this._onLost();
-      }
-    };
+    socket.onclose = () => this._drop(socket, Date.now());
+  }
+
+  /** A network that is gone, or a server that is stopped, does not close its connections. */
+  private _expectMessage(socket: WebSocket): void {
+    clearTimeout(this._watchdog);
+    const since = Date.now();
+    this._watchdog = setTimeout(() => {
+      this._drop(socket, since);
+      socket.close();
+    }, this._silence);
+  }
+
+  private _drop(socket: WebSocket, since: number): void {
+    if (this._socket === socket) {
+      clearTimeout(this._watchdog);
+      this._socket = null;
+      this._onLost(since);
+    }
   }
 
   private _askFor(topics: readonly Topic[]): void {
@@ -128,13 +147,13 @@ export class Stream implements IDisposable {
       // Who logs in does so on another page, so nobody would tell us.
       this._retryIn(this._maxDelay);
     } else {
-      this._onLost();
+      this._onLost(Date.now());
     }
   }
 
-  private _onLost(): void {
+  private _onLost(since: number): void {
     if (this._connection.state !== 'stale') {
-      this._setConnection({ state: 'stale', since: Date.now() });
+      this._setConnection({ state: 'stale', since });
     }
     const delay = Math.min(
       this._maxDelay,
@@ -181,11 +200,13 @@ export class Stream implements IDisposable {
   private readonly _client: Client;
   private readonly _minDelay: number;
   private readonly _maxDelay: number;
+  private readonly _silence: number;
   private readonly _received = new Signal<this, StreamMessage>(this);
   private readonly _connectionChanged = new Signal<this, Connection>(this);
   private _connection: Connection = { state: 'connecting' };
   private _socket: WebSocket | null = null;
   private _retry: ReturnType<typeof setTimeout> | undefined;
+  private _watchdog: ReturnType<typeof setTimeout> | undefined;
   private _topics: readonly Topic[] = [];
   private _attempts = 0;
   private _isOpening = false;
@@ -199,5 +220,7 @@ export namespace Stream {
     minDelay?: number;
     /** Milliseconds between retries at most. */
     maxDelay?: number;
+    /** Milliseconds without a message before a connection is lost. */
+    silence?: number;
   }
 }

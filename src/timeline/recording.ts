@@ -1,4 +1,5 @@
 import type { IGpuHistory, Values } from '../model/gpuContract';
+import { SET_BACK } from '../model/serverTime';
 import { METRICS } from './metrics';
 import type { ChartMetric } from './metrics';
 
@@ -61,7 +62,10 @@ export class Recording {
     );
   }
 
-  /** Add what is known at a time; what is not newer than the rest is ignored. */
+  /**
+   * Add what is known at a time. What is not newer than the rest is ignored, unless the clock was
+   * set back.
+   */
   add(time: number, values: (uuid: string) => Values): void {
     this._add(time, (uuid, metric) => values(uuid)[metric] ?? null);
   }
@@ -70,6 +74,9 @@ export class Recording {
     time: number,
     read: (uuid: string, metric: ChartMetric) => number | null
   ): void {
+    if (this._end !== null && time < this._end - SET_BACK) {
+      this._forgetFrom(time);
+    }
     const wait = time - (this._end ?? time);
     if (this._end !== null && wait <= 0) {
       return;
@@ -112,6 +119,16 @@ export class Recording {
           mean === null ? value : mean + (value - mean) / this._count;
       }
     });
+  }
+
+  /** The server does the same: what lies in the future now would come twice. */
+  private _forgetFrom(time: number): void {
+    const later = this.times.findIndex(known => known > time - this._step);
+    const kept = later < 0 ? this.times.length : later;
+    this.times.splice(kept);
+    this._each(column => column.splice(kept));
+    this._end = this.times[kept - 1] ?? null;
+    this._count = 1;
   }
 
   private _trim(oldest: number): void {

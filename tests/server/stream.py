@@ -23,7 +23,18 @@ async def connect(client: Client) -> WebSocketClientConnection:
 
 
 async def read(stream: WebSocketClientConnection) -> Frame:
-    """Return the next frame, which must be as the description says."""
+    """Return the next frame, which must be as the description says.
+
+    The time is told now and then, and is passed by.
+    """
+    frame = await read_any(stream)
+    while frame["type"] == "time":
+        frame = await read_any(stream)
+    return frame
+
+
+async def read_any(stream: WebSocketClientConnection) -> Frame:
+    """Return the next frame, whatever it is."""
     message = await asyncio.wait_for(stream.read_message(), PATIENCE)
     assert message is not None, "the stream has ended"
     frame: Frame = json.loads(message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from typing import Any
 
 import pytest
@@ -121,6 +122,23 @@ def test_a_client_that_does_not_read_gets_fewer_newer_samples(
             [0],
             [1],
         ]
+        client.close()
+
+    jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), PATIENCE))
+
+
+def test_a_client_that_hears_nothing_else_is_told_the_time(
+    jp_asyncio_loop: Any, jp_ws_fetch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jupyter_dist_server.server.stream_handler.TIME_INTERVAL", 0.1)
+
+    async def work() -> None:
+        client = await jp_ws_fetch("jupyter-dist", "stream")
+        assert json.loads(await client.read_message())["type"] == "pools"
+        before = time.time()
+        first, second = [json.loads(await client.read_message()) for _ in range(2)]
+        assert before - 1 < first["time"] < second["time"] < time.time()
+        assert first["type"] == second["type"] == "time"
         client.close()
 
     jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), PATIENCE))
