@@ -5,6 +5,7 @@ It lives as long as it hears the first node's agent on its stdin, see `agent.nod
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -21,6 +22,7 @@ from ..common.pool_folder import (
     create_folder,
     our_folders,
     read_config,
+    unwritable,
     write_private,
 )
 from ..common.processes.process_ref import boot_id, call_ourselves
@@ -50,10 +52,10 @@ def main() -> NoReturn:
     asked = LeaseRequest(pool)  # meanwhile
     failure = preload()
     lease = asked.wait()
+    _sweep()
     try:
-        _sweep()
         folder = create_folder()
-    except (DistError, OSError) as error:
+    except DistError as error:
         sys.exit(f"{NO_FOLDER}{error}")
     try:
         listener = _listen(folder, lease.pool)
@@ -69,24 +71,27 @@ def _listen(folder: Path, pool: PoolFile) -> socket.socket:
         listener.bind(str(folder / AGENT_SOCKET))
         listener.listen(64)
         write_private(folder / CONFIG, pool)  # at last, see `_sweep`
-    except (DistError, OSError) as error:  # such as a full disk
+    except OSError as error:  # the disk is full
+        sys.exit(f"{NO_FOLDER}{unwritable(str(folder), error)}")
+    except DistError as error:
         sys.exit(f"{NO_FOLDER}{error}")
     return listener
 
 
 def _sweep() -> None:
     """Remove what agents like us have left here that were killed: nobody listens there."""
-    for folder in our_folders():
-        try:
-            config = read_config(folder)
-            if config.node and config.host == socket.gethostname():
-                with socket.socket(socket.AF_UNIX) as agent:
-                    agent.settimeout(1.0)
-                    agent.connect(str(folder / AGENT_SOCKET))
-        except ConnectionRefusedError:
-            shutil.rmtree(folder, ignore_errors=True)
-        except (OSError, ValueError):
-            continue  # it is not ours, or its agent is busy
+    with contextlib.suppress(OSError):  # `create_folder` says what is wrong with them
+        for folder in our_folders():
+            try:
+                config = read_config(folder)
+                if config.node and config.host == socket.gethostname():
+                    with socket.socket(socket.AF_UNIX) as agent:
+                        agent.settimeout(1.0)
+                        agent.connect(str(folder / AGENT_SOCKET))
+            except ConnectionRefusedError:
+                shutil.rmtree(folder, ignore_errors=True)
+            except (OSError, ValueError):
+                continue  # it is not ours, or its agent is busy
 
 
 def _first_line() -> bytes:

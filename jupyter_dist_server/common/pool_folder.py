@@ -53,7 +53,10 @@ def create_folder() -> Path:
     DistError
         If the temporary folder is full, unwritable, or its path too long for a socket.
     """
-    parent = tempfile.gettempdir()
+    try:
+        parent = tempfile.gettempdir()
+    except OSError as error:  # it tries some, and can write to none
+        raise unwritable(os.environ.get("TMPDIR", "/tmp"), error) from error
     folder = Path(parent, PREFIX + "xxxxxxxx")
     sockets = folder / AGENT_SOCKET, recorder_socket(folder, 9999)
     if max(len(os.fsencode(path)) for path in sockets) > SOCKET_PATH_LIMIT:
@@ -66,7 +69,7 @@ def create_folder() -> Path:
     try:
         return Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     except OSError as error:
-        raise _unwritable(parent, error) from error
+        raise unwritable(parent, error) from error
 
 
 def our_folders() -> Iterator[Path]:
@@ -123,7 +126,7 @@ def write_private(path: Path, content: Any) -> None:
         with open(descriptor, "wb") as file:
             file.write(msgspec.json.encode(content))
     except OSError as error:
-        raise _unwritable(str(path.parent), error) from error
+        raise unwritable(str(path.parent), error) from error
 
 
 def rewrite_config(folder: Path, config: PoolFile) -> None:
@@ -144,10 +147,11 @@ def _rewrite(path: Path, content: Any) -> None:
         write_private(fresh, content)
         fresh.rename(path)
     except OSError as error:
-        raise _unwritable(str(path.parent), error) from error
+        raise unwritable(str(path.parent), error) from error
 
 
-def _unwritable(where: str, error: OSError) -> DistError:
+def unwritable(where: str, error: OSError) -> DistError:
+    """Return what to say of a temporary folder that cannot be written."""
     return DistError(
         "folder_unwritable",
         f"The pool needs a temporary folder, and {where} cannot be written: {error.strerror}.",

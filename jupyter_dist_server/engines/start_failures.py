@@ -80,7 +80,7 @@ def why_not_started(node: str, python: str, version: str, said: list[str]) -> Re
         hint = f"{_HINT} {install}"
     elif folder := _NO_FOLDER.search(own):
         message = f"The pool's agent did not start on node {node}. {folder[1]}"
-        hint = folder[2] or ""
+        hint = folder[2] or _LOOK
     elif other:
         message = (
             f"Node {node} has jupyter-dist-server {other[1]} in {python}, the notebook {version}."

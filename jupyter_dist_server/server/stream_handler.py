@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from contextlib import suppress
 from typing import Any
 
 from jupyter_server.base.websocket import WebSocketMixin
@@ -21,7 +20,7 @@ from .stream_client import Viewer, read_watch
 FRAME_INTERVAL = 0.03
 """Seconds between two states of one pool, at least."""
 TIME_INTERVAL = 10.0
-"""Seconds after which a client is told the time; one that hears nothing at all is cut off."""
+"""Seconds between two `time` frames: who gets nothing for longer has lost the connection."""
 
 
 class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
@@ -93,10 +92,12 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
             # Browsers' clocks are not ours, and all of our times are by ours.
             first = {"type": "pools", "pools": pools, "time": time.time()}
             await self.write_message(json.dumps(first))
-            told = time.monotonic()
+            loop = asyncio.get_running_loop()
+            due = loop.time() + TIME_INTERVAL
             while True:
-                with suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._news.wait(), TIME_INTERVAL)
+                alarm = loop.call_at(due, self._news.set)
+                await self._news.wait()
+                alarm.cancel()
                 await asyncio.sleep(FRAME_INTERVAL)  # ranks go busy one by one: one frame for all
                 self._news.clear()
                 changed, self._changed = self._changed, {}
@@ -110,9 +111,9 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
                     await self.write_message(frame)
                 for frame in await self._jobs.take() if self._jobs else ():
                     await self.write_message(frame)
-                if time.monotonic() - told >= TIME_INTERVAL:
+                if loop.time() >= due:
                     await self.write_message(json.dumps({"type": "time", "time": time.time()}))
-                    told = time.monotonic()
+                    due = loop.time() + TIME_INTERVAL
         except WebSocketClosedError:
             self.on_close()
         except Exception:

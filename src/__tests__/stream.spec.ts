@@ -91,22 +91,36 @@ describe('Stream', () => {
     await until(() => state() === 'live');
   });
 
-  it('is lost when nothing is heard any more, and is replaced', async () => {
-    stream.dispose();
-    stream = new Stream({
-      client: new Client(server.settings, nullTranslator.load('')),
-      minDelay: 10,
-      silence: 200
+  describe('that hears nothing any more', () => {
+    const timers = () =>
+      jest.mocked(setTimeout).mock.calls.filter(([, delay]) => delay === 30000);
+    const last = () => timers().at(-1)![0] as () => void;
+
+    beforeEach(async () => {
+      jest.spyOn(globalThis, 'setTimeout');
+      await stream.connect();
+      await until(() => state() === 'live');
+      // That of the request which came first.
+      expect(timers()).toHaveLength(1);
+      server.push({ type: 'time', time: 1 });
+      await until(() => received.length === 2);
+      expect(timers()).toHaveLength(2);
     });
-    const states: string[] = [];
-    stream.connectionChanged.connect((_, { state }) => states.push(state));
-    await stream.connect();
-    await until(() => states.length >= 3);
-    expect(states.slice(0, 3)).toEqual(['live', 'stale', 'live']);
-    const streams = server.requests.filter(({ path }) =>
-      path.startsWith('stream')
-    );
-    expect(streams.length).toBeGreaterThan(1);
+
+    afterEach(() => jest.restoreAllMocks());
+
+    it('is lost, and comes back', async () => {
+      last()();
+      expect(state()).toBe('stale');
+      await until(() => state() === 'live');
+    });
+
+    it('is kept while nobody sees the page', async () => {
+      jest.spyOn(document, 'hidden', 'get').mockReturnValue(true);
+      last()();
+      expect(state()).toBe('live');
+      expect(timers()).toHaveLength(3);
+    });
   });
 
   it('asks for what is watched, also on the next connection', async () => {

@@ -69,8 +69,8 @@ export class Client {
       : url;
   }
 
-  status(): Promise<IServerStatus> {
-    return this._request('GET', 'status');
+  status(signal?: AbortSignal): Promise<IServerStatus> {
+    return this._request('GET', 'status', undefined, signal);
   }
 
   gpus(): Promise<IInventory> {
@@ -204,12 +204,16 @@ export class Client {
   private async _request<T>(
     method: string,
     path: string,
-    body?: object
+    body?: object,
+    signal?: AbortSignal
   ): Promise<T> {
     const url = URLExt.join(this.serverSettings.baseUrl, NAMESPACE, path);
     const init: RequestInit = { method };
     if (body) {
       init.body = JSON.stringify(body);
+    }
+    if (signal) {
+      init.signal = signal;
     }
     let response: Response;
     try {

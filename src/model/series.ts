@@ -28,6 +28,7 @@ export class Series {
   push(time: number, value: number | null): void {
     const column = Math.floor(time / this._width);
     const last = this._last ?? -Infinity;
+    // A null may be of long ago: of when the driver ceased to respond.
     if (value !== null && time < last * this._width - SET_BACK) {
       this._last = this._value = null;
       this._columns = this._columns.map(() => null);

@@ -1,7 +1,9 @@
 /** Seconds by which the server's clock is ahead of the browser's. */
 let ahead = 0;
+/** The newest time that the server has told. */
+let told = -Infinity;
 
-/** Seconds by which a clock was set back, at least; a time that is less too early came late. */
+/** A time that is so many seconds earlier than the last one is of a clock that was set back. */
 export const SET_BACK = 60;
 
 /** Learn what time it is there, in Unix seconds. */
@@ -9,15 +11,16 @@ export function setServerTime(time: number): void {
   // A server that is older than this page does not say.
   if (Number.isFinite(time)) {
     ahead = time - Date.now() / 1000;
+    told = time;
   }
 }
 
-/** Learn it again: of two messages, the one that was on its way for less time is right. */
+/** Learn it again; a message that came late says nothing new, unless the clock was set back. */
 export function correctServerTime(time: number): void {
-  const early = serverTime() - time;
-  if (early < 0 || early > SET_BACK) {
+  if (time < told || time > serverTime()) {
     setServerTime(time);
   }
+  told = time;
 }
 
 /**

@@ -10,7 +10,7 @@ import type { Connection } from './tokens';
 
 /** `WebSocket.OPEN`, whichever class the server settings give. */
 const SOCKET_OPEN = 1;
-/** Milliseconds without a message before a connection is lost: the server tells the time every 10 s. */
+/** Milliseconds without a message or an answer, after which the server cannot be reached. */
 const SILENCE = 30000;
 
 /**
@@ -21,7 +21,6 @@ export class Stream implements IDisposable {
     this._client = options.client;
     this._minDelay = options.minDelay ?? 1000;
     this._maxDelay = options.maxDelay ?? 30000;
-    this._silence = options.silence ?? SILENCE;
   }
 
   get received(): ISignal<this, StreamMessage> {
@@ -49,13 +48,17 @@ export class Stream implements IDisposable {
     }
     this._cancelRetry();
     this._isOpening = true;
+    const limit = new AbortController();
+    const timer = setTimeout(() => limit.abort(), SILENCE);
     try {
       // A WebSocket that fails does not say why; this request does.
-      await this._client.status();
+      await this._client.status(limit.signal);
     } catch (error) {
       this._isOpening = false;
       this._onRefused(error);
       return;
+    } finally {
+      clearTimeout(timer);
     }
     this._isOpening = false;
     if (!this._isDisposed) {
@@ -100,9 +103,11 @@ export class Stream implements IDisposable {
       if (this._socket !== socket) {
         return;
       }
+      const message = JSON.parse(event.data) as StreamMessage;
+      this._tellsTime ||= message.type === 'time';
       this._expectMessage(socket);
       this._attempts = 0;
-      this._received.emit(JSON.parse(event.data) as StreamMessage);
+      this._received.emit(message);
       this._setConnection({ state: 'live' });
     };
     socket.onclose = () => this._drop(socket, Date.now());
@@ -111,11 +116,24 @@ export class Stream implements IDisposable {
   /** A network that is gone, or a server that is stopped, does not close its connections. */
   private _expectMessage(socket: WebSocket): void {
     clearTimeout(this._watchdog);
-    const since = Date.now();
-    this._watchdog = setTimeout(() => {
+    // A server that is older than this page may have nothing to say for hours.
+    if (this._tellsTime) {
+      const since = Date.now();
+      this._watchdog = setTimeout(
+        () => this._onSilence(socket, since),
+        SILENCE
+      );
+    }
+  }
+
+  private _onSilence(socket: WebSocket, since: number): void {
+    if (document.hidden) {
+      // A page that nobody sees would not reconnect, and miss what is told later.
+      this._expectMessage(socket);
+    } else {
       this._drop(socket, since);
       socket.close();
-    }, this._silence);
+    }
   }
 
   private _drop(socket: WebSocket, since: number): void {
@@ -200,7 +218,6 @@ export class Stream implements IDisposable {
   private readonly _client: Client;
   private readonly _minDelay: number;
   private readonly _maxDelay: number;
-  private readonly _silence: number;
   private readonly _received = new Signal<this, StreamMessage>(this);
   private readonly _connectionChanged = new Signal<this, Connection>(this);
   private _connection: Connection = { state: 'connecting' };
@@ -210,6 +227,8 @@ export class Stream implements IDisposable {
   private _topics: readonly Topic[] = [];
   private _attempts = 0;
   private _isOpening = false;
+  /** Whether the server tells the time regularly. */
+  private _tellsTime = false;
   private _isDisposed = false;
 }
 
@@ -220,7 +239,5 @@ export namespace Stream {
     minDelay?: number;
     /** Milliseconds between retries at most. */
     maxDelay?: number;
-    /** Milliseconds without a message before a connection is lost. */
-    silence?: number;
   }
 }

@@ -121,7 +121,7 @@ export class Recording {
     });
   }
 
-  /** The server does the same: what lies in the future now would come twice. */
+  /** As the server does: those times come a second time. */
   private _forgetFrom(time: number): void {
     const later = this.times.findIndex(known => known > time - this._step);
     const kept = later < 0 ? this.times.length : later;

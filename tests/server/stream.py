@@ -25,7 +25,7 @@ async def connect(client: Client) -> WebSocketClientConnection:
 async def read(stream: WebSocketClientConnection) -> Frame:
     """Return the next frame, which must be as the description says.
 
-    The time is told now and then, and is passed by.
+    The time is left out, as it may be told at any moment.
     """
     frame = await read_any(stream)
     while frame["type"] == "time":

@@ -11,7 +11,7 @@ from ..pool_file import PoolFile
 
 OTHER_VERSION = "The notebook has jupyter-dist-server {theirs}, and this node {ours}"
 """What an agent says before it ends, as two versions may not understand each other."""
-NO_FOLDER = "The agent cannot have a folder here: "
+NO_FOLDER = "The agent cannot create its folder here: "
 """What it says before it ends, too; the error's lines follow."""
 
 
