@@ -19,7 +19,7 @@ from jupyter_client import BlockingKernelClient
 from . import SLOW_TO_IMPORT
 from .environment import environment, tagged
 from .network import free_port
-from .notebook_driver import Notebook, open_channels, wait_until_ready
+from .notebook_driver import Notebook, open_channels
 from .waiting import PATIENCE, wait_for
 
 START = (
@@ -27,6 +27,10 @@ START = (
     "from jupyter_server.serverapp import main; main()"
 )
 """What ``jupyter server`` runs, but for that import."""
+_STARTS = 3
+"""Kernels that are started until one answers."""
+_LOOK = 5.0
+"""Seconds between two looks whether a new kernel has died."""
 
 
 class Server:
@@ -93,13 +97,22 @@ class Server:
         return [pool for pool in pools if pool["ended"] is None]
 
     def notebook(self, name: str = "python3", folder: str = "") -> Notebook:
-        """Start a kernel of this server, in a folder of its root."""
-        kernel = self.api("POST", "api/kernels", {"name": name, "path": folder})["id"]
-        runtime = Path(self.env["JUPYTER_RUNTIME_DIR"])
-        client = BlockingKernelClient(connection_file=str(runtime / f"kernel-{kernel}.json"))
-        client.load_connection_file()
-        open_channels(client)
-        wait_until_ready(client)
+        """Start a kernel of this server, in a folder of its root.
+
+        Another process may take one of the ports that were chosen for a kernel before it has them:
+        it then dies at each of its starts, and another kernel is started.
+        """
+        for _ in range(_STARTS):
+            kernel = self.api("POST", "api/kernels", {"name": name, "path": folder})["id"]
+            runtime = Path(self.env["JUPYTER_RUNTIME_DIR"])
+            client = BlockingKernelClient(connection_file=str(runtime / f"kernel-{kernel}.json"))
+            client.load_connection_file()
+            open_channels(client)
+            if self._answers(kernel, client):
+                break
+            client.stop_channels()
+        else:
+            raise AssertionError("no kernel could start: " + "".join(self.log))
 
         def close() -> None:
             with suppress(urllib.error.HTTPError):
@@ -110,6 +123,19 @@ class Server:
             self.api("POST", f"api/kernels/{kernel}/interrupt")
 
         return Notebook(client, self.env, interrupt, close, kernel)
+
+    def _answers(self, kernel: str, client: BlockingKernelClient) -> bool:
+        """Wait for a new kernel; false if it has died."""
+
+        def state() -> str:
+            try:
+                client.wait_for_ready(timeout=_LOOK)
+            except RuntimeError:  # its heart does not beat yet
+                alive = [one["id"] for one in self.api("GET", "api/kernels")]
+                return "" if kernel in alive else "dead"
+            return "ready"
+
+        return bool(wait_for(state, "the kernel's answer") == "ready")
 
     def close(self) -> None:
         """Shut the server down, and check that it leaves no process."""

@@ -9,6 +9,8 @@ configure_jupyter_server(c)  # noqa: F821
 
 c.ServerApp.port = int(os.environ["JUPYTER_DIST_TEST_PORT"])  # noqa: F821
 c.ServerApp.allow_root = True  # noqa: F821
+# Another process may take a TCP port that is chosen for a kernel before the kernel has it.
+c.KernelManager.transport = "ipc"  # noqa: F821
 # A kernel that a test kills stays away.
 c.KernelManager.autorestart = False  # noqa: F821
 # A queue of the tests alone.

@@ -166,8 +166,9 @@ def _check_gpus(gpus: int) -> None:
         return
     there = read_gpus().inventory
     if not 0 < gpus <= len(there.gpus):
-        has = f"This machine has {format_gpus(len(there.gpus))}, not {gpus}."
-        raise DistError("too_large", there.fault or has, field="gpus")
+        why = there.fault or f"this machine has {format_gpus(len(there.gpus))}."
+        message = f"The number of GPUs is too large, {gpus}: {why}"
+        raise DistError("too_large", message, field="gpus")
 
 
 def _update_limit(store: Store, ids: Sequence[int], seconds: float | None) -> list[str]:

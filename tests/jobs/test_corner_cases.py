@@ -90,7 +90,8 @@ def test_only_what_has_not_started_gets_other_gpus(queue: Queue) -> None:
     found = queue.show(job)
     assert (found["gpus"], found["limit"], found["name"]) == (0, 600.0, "new")
     waits = queue.submit("-H", "true")
-    assert "0 GPUs" in queue.run("update", "--gpus", "2", waits, code=2)
+    said = queue.run("update", "--gpus", "2", waits, code=2)
+    assert said == "jdist: The number of GPUs is too large, 2: No NVIDIA GPU found.\n"
     (queue.folder / "go").touch()
     queue.ended(job)
 

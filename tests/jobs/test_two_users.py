@@ -183,8 +183,9 @@ def test_nothing_depends_on_seeing_processes_of_others(queue: Queue, contained: 
         runner.kill()
     wait_for(lambda: ends(contained) == {"NODE_FAIL": 4}, "the end of jobs without a runner")
     wait_for(lambda: users_of_gpus(queue).total() == 8, "the next jobs to start")
-    for each in both:
+    for each in both:  # both first: jobs of one of them may have all GPUs
         (each.folder / "go").touch()
+    for each in both:
         wait_for(lambda each=each: states(each) == [], "the end of all jobs")
     assert ends(queue) == {"COMPLETED": 12}
     assert ends(contained) == {"COMPLETED": 8, "NODE_FAIL": 4}
