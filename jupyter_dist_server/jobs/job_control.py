@@ -65,9 +65,12 @@ def release(store: Store, jobs: Sequence[Job]) -> list[str]:
     """Let held jobs start; they count as submitted now."""
     ids = [job.id for job in jobs]
     fields = {"held": False, "queued": time.time(), "reason": "None", "detail": ""}
-    store.change(ids, "state = 'PENDING' AND held", **fields)
+    with store.writing():  # or what is released may have started before we look
+        store.change(ids, "state = 'PENDING' AND held", **fields)
+        left = _not_pending(store, jobs, "was not held")
+    store.changed()  # who was woken in the middle of it has not seen it
     ensure(store)
-    return _not_pending(store, jobs, "was not held")
+    return left
 
 
 def _not_pending(store: Store, jobs: Sequence[Job], what: str) -> list[str]:

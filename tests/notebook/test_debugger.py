@@ -66,9 +66,12 @@ def test_what_was_printed_is_visible_while_a_prompt_waits(ranks: Notebook) -> No
     loop = "for i in range(5):\n    print('before', i)\n    input('next? ')"
     answers = [(f"before {i}", "") for i in range(5)]
     assert ranks.ok(f"%%rank 0\n{loop}", answers=answers).prompts == ["[0] next? "] * 5
-    answers = [(f"[0-1] before {i // 2}\n", "") for i in range(10)]
+    # On a busy machine, one rank may ask again before the other has printed.
+    answers = [(f"before {i // 2}\n", "") for i in range(10)]
     result = ranks.ok(f"%%distributed\n{loop}", answers=answers)
-    assert result.lines == [f"[0-1] before {i}" for i in range(5)]
+    for i in range(5):
+        alone = {f"[{rank}]   before {i}" for rank in (0, 1)}
+        assert f"[0-1] before {i}" in result.lines or alone <= set(result.lines), result.lines
 
 
 def test_an_unfinished_line_and_c_code_are_visible_too(ranks: Notebook) -> None:
