@@ -153,7 +153,8 @@ def test_mode_sends_all_cells_magics_and_commands(pool: Notebook) -> None:
     assert pool.ok("%dist_mode -e").lines == ["Cells run on all ranks."]
     assert pool.ok("y = rank\nprint(y)").lines == ["[0]   0", "[1]   1"]
     assert sorted(pool.ok("!echo $RANK").lines) == ["[0]   0", "[1]   1"]
-    assert "[0]" in pool.ok("# a comment first\n%timeit -n1 -r1 pass").text
+    timed = pool.ok("# a comment first\n%timeit -n1 -r1 pass").text
+    assert timed.startswith("[0"), "alone, or with the other rank if both took as long"
     assert "2 ranks" in pool.ok("%dist_status").text
     assert pool.ok("%dist_mode -d").lines == ["Cells run in the notebook."]
     assert pool.ok("print('here')").lines == ["here"]

@@ -74,6 +74,29 @@ test.afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
+test('a server that is stopped, and closes no connection, is said to be away', async ({
+  page,
+  panel
+}) => {
+  let tellsTime = false;
+  page.on('websocket', socket => {
+    socket.on('framereceived', ({ payload }) => {
+      tellsTime ||= /^\{"type": "time"/.test(`${payload}`);
+    });
+  });
+  await page.reload();
+  await panel.open();
+  await expect.poll(() => tellsTime).toBe(true);
+  const stale = panel.root.getByText(/^Disconnected since .*\. Reconnecting…$/);
+  server.kill('SIGSTOP');
+  try {
+    await expect(stale).toBeVisible();
+  } finally {
+    server.kill('SIGCONT');
+  }
+  await expect(stale).toBeHidden();
+});
+
 test('below a prefix, the server is killed and comes back: the panel says so, and knows the pool again', async ({
   page,
   panel,
