@@ -170,7 +170,7 @@ def _check_gpus(gpus: int) -> None:
     there = read_gpus().inventory
     if not 0 < gpus <= len(there.gpus):
         why = there.fault or f"this machine has {format_gpus(len(there.gpus))}."
-        message = f"The number of GPUs is too large, {gpus}: {why}"
+        message = f"A job cannot have {format_gpus(gpus)}: {why}"
         raise DistError("too_large", message, field="gpus")
 
 

@@ -91,7 +91,7 @@ def test_only_what_has_not_started_gets_other_gpus(queue: Queue) -> None:
     assert (found["gpus"], found["limit"], found["name"]) == (0, 600.0, "new")
     waits = queue.submit("-H", "true")
     said = queue.run("update", "--gpus", "2", waits, code=2)
-    assert said == "jdist: The number of GPUs is too large, 2: No NVIDIA GPU found.\n"
+    assert said == "jdist: A job cannot have 2 GPUs: No NVIDIA GPU found.\n"
     (queue.folder / "go").touch()
     queue.ended(job)
 

@@ -74,7 +74,7 @@ def test_that_the_driver_does_not_respond_is_not_said_as_no_gpus(
     assert "NVML" in said and "0 GPUs" not in said, said
     fake_nvml.write(gpus=2)
     said = queue.run("update", "--gpus", "3", job, code=2)
-    assert "too large, 3: this machine has 2 GPUs." in said
+    assert "A job cannot have 3 GPUs: this machine has 2 GPUs." in said
     queue.run("update", "--gpus", "2", job)
 
 
