@@ -52,7 +52,8 @@ def main() -> NoReturn:
     asked = LeaseRequest(pool)  # meanwhile
     failure = preload()
     lease = asked.wait()
-    _sweep()
+    with contextlib.suppress(OSError):  # `create_folder` says what is wrong with their place
+        _sweep()
     try:
         folder = create_folder()
     except DistError as error:
@@ -80,18 +81,17 @@ def _listen(folder: Path, pool: PoolFile) -> socket.socket:
 
 def _sweep() -> None:
     """Remove what agents like us have left here that were killed: nobody listens there."""
-    with contextlib.suppress(OSError):  # `create_folder` says what is wrong with them
-        for folder in our_folders():
-            try:
-                config = read_config(folder)
-                if config.node and config.host == socket.gethostname():
-                    with socket.socket(socket.AF_UNIX) as agent:
-                        agent.settimeout(1.0)
-                        agent.connect(str(folder / AGENT_SOCKET))
-            except ConnectionRefusedError:
-                shutil.rmtree(folder, ignore_errors=True)
-            except (OSError, ValueError):
-                continue  # it is not ours, or its agent is busy
+    for folder in our_folders():
+        try:
+            config = read_config(folder)
+            if config.node and config.host == socket.gethostname():
+                with socket.socket(socket.AF_UNIX) as agent:
+                    agent.settimeout(1.0)
+                    agent.connect(str(folder / AGENT_SOCKET))
+        except ConnectionRefusedError:
+            shutil.rmtree(folder, ignore_errors=True)
+        except (OSError, ValueError):
+            continue  # it is not ours, or its agent is busy
 
 
 def _first_line() -> bytes:
