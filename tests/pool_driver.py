@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 
 from jupyter_dist_server.client.pool_client import PoolClient
-from jupyter_dist_server.common.protocol.pool_record import PoolState
+from jupyter_dist_server.common.processes.process_ref import ProcessRef, boot_id
+from jupyter_dist_server.common.protocol.agents.attachment import KERNEL
+from jupyter_dist_server.common.protocol.pool_file import PlacedRank, PoolFile
+from jupyter_dist_server.common.protocol.pool_record import PoolRecord, PoolState
 from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.pool_manager import PoolManager
@@ -80,6 +85,29 @@ async def warm_session() -> AsyncIterator[None]:
     yield
     await _session.zygotes.close()
     _session = None
+
+
+def pool_file(**changes: Any) -> PoolFile:
+    """Return what the owner of a pool of one rank writes: here, this process."""
+    ours = PoolFile(
+        id="p-1",
+        key="00",
+        world_size=1,
+        backend="gloo",
+        start_method="fork",
+        timeout=60.0,
+        cwd=b"/",
+        sys_path=[],
+        thread_limits={},
+        owner=ProcessRef.of(os.getpid()),
+        grace=0.0,
+        ranks=[PlacedRank("cpu", None, None)],
+        boot=boot_id(),
+        host=socket.gethostname(),
+        owner_kind=KERNEL,
+        record=PoolRecord("p-1", None, "", 1, "gloo", "cycle", "fork", "", "/"),
+    )
+    return msgspec.structs.replace(ours, **changes)
 
 
 def request(tmp_path: Path, **fields: Any) -> PoolRequest:

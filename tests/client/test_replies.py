@@ -14,12 +14,10 @@ from jupyter_client.session import Session
 
 from jupyter_dist_server.client.ranks.rank_connection import RankConnection
 from jupyter_dist_server.common.pool_folder import create_folder, endpoint, write_private
-from jupyter_dist_server.common.processes.process_ref import ProcessRef, boot_id
-from jupyter_dist_server.common.protocol.agents.attachment import KERNEL
-from jupyter_dist_server.common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
-from jupyter_dist_server.common.protocol.pool_record import PoolRecord
+from jupyter_dist_server.common.protocol.pool_file import CONFIG
 from jupyter_dist_server.common.protocol.ranks.rank_messages import StackReply, StackRequest
 
+from ..pool_driver import pool_file
 from ..waiting import PATIENCE
 
 KEY = "a pool's key"
@@ -29,25 +27,7 @@ KEY = "a pool's key"
 def folder() -> Iterator[Path]:
     """Return the private folder of a pool whose one rank is the test itself."""
     where = create_folder()
-    record = PoolRecord("p-1", None, "", 1, "gloo", "cycle", "fork", "", "")
-    config = PoolFile(
-        id="p-1",
-        key=KEY,
-        world_size=1,
-        backend="gloo",
-        start_method="fork",
-        timeout=1.0,
-        cwd=b"",
-        sys_path=[],
-        thread_limits={},
-        owner=ProcessRef.of(1),
-        grace=0.0,
-        ranks=[PlacedRank("cpu", None, None)],
-        boot=boot_id(),
-        host="",
-        owner_kind=KERNEL,
-        record=record,
-    )
+    config = pool_file(key=KEY)
     write_private(where / CONFIG, config)
     yield where
     shutil.rmtree(where)

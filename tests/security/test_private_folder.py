@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,14 +14,12 @@ import pytest
 
 from jupyter_dist_server.client.agent_link import AgentLink
 from jupyter_dist_server.client.pool_client import PoolClient
-from jupyter_dist_server.common.processes.process_ref import ProcessRef, boot_id
+from jupyter_dist_server.common.processes.process_ref import ProcessRef
 from jupyter_dist_server.common.protocol.agents.agent_messages import Snapshot, encode
 from jupyter_dist_server.common.protocol.agents.attachment import SERVER
-from jupyter_dist_server.common.protocol.pool_file import PlacedRank, PoolFile
-from jupyter_dist_server.common.protocol.pool_record import PoolRecord
 from jupyter_dist_server.pools.discovery import find_pools, sweep
 
-from ..pool_driver import processes, request, running
+from ..pool_driver import pool_file, processes, request, running
 from ..server.client import Client
 from ..server.stalls import check, configuration
 from ..server_driver import Server
@@ -75,24 +72,7 @@ def open_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 async def test_a_pool_that_another_user_made_is_not_adopted(open_folder: Path) -> None:
     us = ProcessRef.of(os.getpid())
-    config = PoolFile(
-        id="p-evil",
-        key="00",
-        world_size=1,
-        backend="gloo",
-        start_method="fork",
-        timeout=60.0,
-        cwd=b"/",
-        sys_path=[],
-        thread_limits={},
-        owner=us,
-        grace=0.0,
-        ranks=[PlacedRank("cpu", None, None)],
-        boot=boot_id(),
-        host=socket.gethostname(),
-        owner_kind=SERVER,
-        record=PoolRecord("p-evil", None, "", 1, "gloo", "cycle", "fork", "", "/"),
-    )
+    config = pool_file(id="p-evil", owner_kind=SERVER)
     snapshot = Snapshot(us, 1, "fork", "gloo", [], None, False, [], [])
     folder, link = open_folder / "jdist-evil", open_folder / "jdist-link"
     other = stranger.begin(
