@@ -27,11 +27,10 @@ def pool_folder(notebook: Notebook) -> Path:
 def stop_at(notebook: Notebook, cell: str, places: Places, after: str = "in") -> Result:
     """Run a cell, and press Stop when its ranks are where they should be.
 
-    They must have printed `after`, if they are not at a line; or it must have been shown. Of ranks
-    that ask one is enough: while it waits for the answer, what others print is not shown.
+    They must have printed `after`, if they are not at a line; or it must have been shown.
     """
     folder = pool_folder(notebook)
-    speakers = {rank for rank, at in places.items() if not isinstance(at, int) and at != INPUT}
+    speakers = {rank for rank, place in places.items() if not isinstance(place, int)}
 
     def has_begun(shown: Result) -> bool:
         said = shown.said_by(after)

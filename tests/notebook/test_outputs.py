@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from ..notebook_driver import Notebook
+from ..waiting import PATIENCE
 
 SERVED_ONLY = True
 """The server has no part in it, but has imported torch for an earlier notebook."""
@@ -212,6 +213,26 @@ def test_output_streams_while_the_cell_runs(ranks: Notebook, tmp_path: Path) -> 
 def test_input_asks_with_the_rank_in_the_prompt(ranks: Notebook) -> None:
     result = ranks.ok("%%rank 1\nprint('got', input('name? '))", answers=("bob",))
     assert result.lines == ["[1]   got bob"]
+
+
+def test_what_others_print_is_shown_while_a_prompt_waits(ranks: Notebook, tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    code = f"""%%distributed
+import os, time
+if rank == 0:
+    input("go on? ")
+while not os.path.exists({str(asked)!r}):
+    time.sleep(0.01)
+print("later")
+"""
+    cell = ranks.send(code)
+    while ranks.client.get_stdin_msg(timeout=PATIENCE)["parent_header"]["msg_id"] != cell:
+        pass
+    asked.touch()
+    result = ranks.follow(
+        cell, until=lambda seen: "later" in seen.shown, act=lambda: ranks.client.input("")
+    )
+    assert result.status == "ok" and result.said_by("later") == {0, 1}
 
 
 def test_what_a_cell_sets_in_its_context_stays(ranks: Notebook) -> None:

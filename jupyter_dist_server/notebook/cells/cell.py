@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextvars
 import gc
 import math
 import queue
 import time
 from collections.abc import Iterator
-from concurrent.futures import wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
 from ...client.cell_execution import Execution, Reply
@@ -23,7 +24,7 @@ from ..output.publish import Publication, begin, publish
 from ..output.rank_tabs import RankTabs
 from .ask_what_holds_memory import explain_out_of_memory, ran_out
 from .ask_what_was_begun import explain_sizes, sizes_differ
-from .cell_events import LOOKED, CellEvents, Event
+from .cell_events import ANSWERED, LOOKED, CellEvents, Event
 from .cell_options import Options
 from .input_questions import Questions, ask, on_sigint
 from .wait_watch import WaitWatch
@@ -82,6 +83,10 @@ class Cell:
         self._interrupts = 0
         self._failures = EarlyFailures(ranks)
         self._questions = Questions()
+        self._is_asking = False
+        """Whether the main thread waits for the user's answer, and another one shows outputs."""
+        self._is_over = False
+        """Whether all of the cell's events were taken."""
         why = f"{name}-why" if self._late.in_notebook else None
         self._watch = WaitWatch(client, loop, why, self._events.note_look)
 
@@ -183,42 +188,46 @@ class Cell:
             self._client.stop(execution)
 
     def _show_until_done(self) -> None:
-        while True:
-            now = time.monotonic()
-            self._publish(self._view.take(now))
-            self._announce(now)
-            self._check_limit(now)
-            self._ask(now)
-            if not self._interrupts:  # it is known why somebody pressed Stop
-                self._watch.look(now)
-            times = [
-                self._view.next_time(now),
-                self._failures.due,
-                self._late_at,
-                self._questions.due,
-                None if self._interrupts else self._watch.due,
-            ]
-            # A limit that the user has set may be infinite; queues cannot wait for that.
-            wake = min((t for t in times if t is not None and t < math.inf), default=None)
-            try:
-                event = self._events.next(None if wake is None else max(0.0, wake - now))
-            except queue.Empty:
-                continue
-            with _without_collections():
-                if self._drain(event, now):
-                    return
+        while not self._is_over:
+            self._ask(time.monotonic())
+            self._show()
 
-    def _drain(self, event: Event | None, now: float) -> bool:
-        """Take what has come; tell whether that was all of the cell's."""
+    def _show(self) -> None:
+        """Show what has come, and wait for what comes next."""
+        now = time.monotonic()
+        self._publish(self._view.take(now))
+        self._announce(now)
+        self._check_limit(now)
+        looks = not (self._interrupts or self._is_asking)  # or it is known why ranks wait
+        if looks:
+            self._watch.look(now)
+        times = [
+            self._view.next_time(now),
+            self._failures.due,
+            self._late_at,
+            None if self._is_asking else self._questions.due,
+            self._watch.due if looks else None,
+        ]
+        # A limit that the user has set may be infinite; queues cannot wait for that.
+        wake = min((t for t in times if t is not None and t < math.inf), default=None)
+        try:
+            event = self._events.next(None if wake is None else max(0.0, wake - now))
+        except queue.Empty:
+            return
+        with _without_collections():
+            self._drain(event, now)
+
+    def _drain(self, event: Event | None, now: float) -> None:
+        """Take what has come."""
         while event is not None:
             self._take(*event)
             if time.monotonic() - now > MAX_DRAIN:
-                return False  # ranks that print without pause must not keep us from showing it
+                return  # ranks that print without pause must not keep us from showing it
             try:
                 event = self._events.next(0)
             except queue.Empty:
-                return False
-        return True
+                return
+        self._is_over = True
 
     def _check_limit(self, now: float) -> None:
         """Stop a cell that takes too long."""
@@ -227,6 +236,9 @@ class Cell:
             self._loop.call(self._stop)
 
     def _take(self, rank: int, kind: str, content: Content) -> None:
+        if kind == ANSWERED:
+            self._is_asking = False
+            return
         if kind == LOOKED:
             if not self._interrupts:
                 publish(self._watch.take())
@@ -260,12 +272,24 @@ class Cell:
                 self._answer(rank, request)
 
     def _answer(self, rank: int, request: Content) -> None:
-        try:
-            value = ask(rank, request)
-        except KeyboardInterrupt:
-            self._interrupt()
-        else:
-            self._loop.call(self._client.send_input, rank, value, request["parent"])
+        """Ask in the main thread, as kernels only can; another one shows what ranks print."""
+        self._is_asking = True
+        context = contextvars.copy_context()  # a kernel finds the running cell in it
+        with ThreadPoolExecutor(1, "jupyter-dist-show") as thread:
+            shown = thread.submit(context.run, self._show_until_answered)
+            try:
+                value = ask(rank, request)
+            except KeyboardInterrupt:
+                self._interrupt()
+            else:
+                self._loop.call(self._client.send_input, rank, value, request["parent"])
+            finally:
+                self._events.note_answer()
+        shown.result()
+
+    def _show_until_answered(self) -> None:
+        while self._is_asking and not self._is_over:
+            self._show()
 
     def _interrupt(self, *_: object) -> None:
         """Stop the ranks, gently first; each further time, go on to the next step at once."""

@@ -12,6 +12,8 @@ from ..output.late_output import LateOutput
 
 LOOKED = "looked"
 """The event that says that somebody has looked why ranks wait."""
+ANSWERED = "answered"
+"""The event that says that the user has answered what a rank asked."""
 
 Event = tuple[int, str, Content]
 """Rank, message type, content."""
@@ -65,6 +67,10 @@ class CellEvents:
         """Note that somebody has looked why ranks wait."""
         self._waiting.put((0, LOOKED, {}))
 
+    def note_answer(self) -> None:
+        """Note that the user has answered."""
+        self._waiting.put((0, ANSWERED, {}))
+
     def end(self, _: object) -> None:
         """Note that all ranks are done."""
         with self._lock:
@@ -86,5 +92,5 @@ class CellEvents:
         with self._lock:
             self._over = True
             while not self._waiting.empty():
-                if (event := self._waiting.get()) and event[1] != LOOKED:
+                if (event := self._waiting.get()) and event[1] not in (LOOKED, ANSWERED):
                     self._late.show(*event)
