@@ -6,6 +6,7 @@ import contextvars
 import gc
 import math
 import queue
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -26,7 +27,7 @@ from .ask_what_holds_memory import explain_out_of_memory, ran_out
 from .ask_what_was_begun import explain_sizes, sizes_differ
 from .cell_events import ANSWERED, LOOKED, CellEvents, Event
 from .cell_options import Options
-from .input_questions import Questions, ask, on_sigint
+from .input_questions import Questions, ask, on_sigint, withdraw
 from .wait_watch import WaitWatch
 
 MAX_DRAIN = 0.1
@@ -85,6 +86,8 @@ class Cell:
         self._questions = Questions()
         self._is_asking = False
         """Whether the main thread waits for the user's answer, and another one shows outputs."""
+        self._is_withdrawn = False
+        """Whether that wait was ended, as the rank that asks has ended."""
         self._is_over = False
         """Whether all of the cell's events were taken."""
         why = f"{name}-why" if self._late.in_notebook else None
@@ -236,8 +239,7 @@ class Cell:
             self._loop.call(self._stop)
 
     def _take(self, rank: int, kind: str, content: Content) -> None:
-        if kind == ANSWERED:
-            self._is_asking = False
+        if kind == ANSWERED:  # it has only to wake whoever shows outputs meanwhile
             return
         if kind == LOOKED:
             if not self._interrupts:
@@ -276,7 +278,9 @@ class Cell:
         self._is_asking = True
         context = contextvars.copy_context()  # a kernel finds the running cell in it
         with ThreadPoolExecutor(1, "jupyter-dist-show") as thread:
-            shown = thread.submit(context.run, self._show_until_answered)
+            shown = thread.submit(
+                context.run, self._show_until_answered, rank, threading.current_thread()
+            )
             try:
                 value = ask(rank, request)
             except KeyboardInterrupt:
@@ -284,15 +288,23 @@ class Cell:
             else:
                 self._loop.call(self._client.send_input, rank, value, request["parent"])
             finally:
+                self._is_asking = False
                 self._events.note_answer()
         shown.result()
+        self._is_withdrawn = False
 
-    def _show_until_answered(self) -> None:
-        while self._is_asking and not self._is_over:
+    def _show_until_answered(self, rank: int, asking: threading.Thread) -> None:
+        """Show what ranks print, until the thread `asking` has the answer or nobody needs it."""
+        while self._is_asking and self._failures.is_running(rank) and not self._is_over:
             self._show()
+        if self._is_asking:
+            self._is_withdrawn = True
+            withdraw(asking)
 
     def _interrupt(self, *_: object) -> None:
         """Stop the ranks, gently first; each further time, go on to the next step at once."""
+        if self._is_withdrawn:  # not by the user
+            return
         self._interrupts += 1
         self._loop.call(self._stop)
 

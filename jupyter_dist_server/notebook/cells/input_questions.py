@@ -40,13 +40,19 @@ class Questions:
 
 
 def ask(rank: int, request: Content) -> str:
-    """Return what the user answers, Ctrl-D too; Stop raises `KeyboardInterrupt`."""
+    """Return what the user answers, Ctrl-D too; Stop and `withdraw` raise `KeyboardInterrupt`."""
     prompt = f"[{rank}] {request['prompt']}"
     with on_sigint(signal.default_int_handler):
         try:
             return getpass.getpass(prompt) if request["password"] else input(prompt)
         except EOFError:
             return END_OF_INPUT
+
+
+def withdraw(thread: threading.Thread) -> None:
+    """End a thread's wait for the user's answer; a no-op outside the main thread."""
+    if thread is threading.main_thread() and thread.ident:
+        signal.pthread_kill(thread.ident, signal.SIGINT)
 
 
 @contextmanager
