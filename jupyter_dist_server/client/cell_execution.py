@@ -52,6 +52,8 @@ class Execution:
         """Where those ranks were then."""
         self.stopped: set[int] = set()
         """Those of them whose process did not answer, as a signal has stopped it."""
+        self.group = ""
+        """The process group that those ranks had then."""
         self.stopping = False
         """Whether somebody wants it to be stopped."""
         self.broke = False

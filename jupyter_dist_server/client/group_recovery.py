@@ -57,17 +57,20 @@ class GroupRecovery:
         self._connection = connection
         self._link = link
 
-    def break_up(self, generation: int | None = None) -> None:
+    def break_up(self, generation: int | None = None, group: str = "") -> None:
         """End every collective, on all ranks: some of those that it waits for will not come.
 
         Parameters
         ----------
         generation : int or None
             How often ranks had been replaced when the need arose; `None` is until now.
+        group : str
+            The group that is meant; a rank that is slow to hear of this may be in a newer one. If
+            empty, that is any.
         """
         self.suspect = True
         generation = self._link.generation if generation is None else generation
-        self._connection.tell(BreakRequest(generation))
+        self._connection.tell(BreakRequest(generation, group))
 
     async def check(self, replies: dict[int, Reply]) -> None:
         """Look at the group after a cell, and repair it if the cell did not end well."""

@@ -82,7 +82,7 @@ class Interrupter:
 
     def _break(self, execution: Execution) -> None:
         execution.broke = True
-        self._group.break_up()
+        self._group.break_up(group=execution.group)
 
     async def stop_all(self) -> list[int]:
         """Stop whatever all ranks run, whoever waits for it; return those that did not stop.
@@ -142,6 +142,7 @@ class Interrupter:
         cancel = CancelRequest(execution.id)
         answers = await self._connection.request(cancel, CancelReply, asked, timeout=_ANSWER)
         for rank, said in answers.items():
+            execution.group = execution.group or said.group
             if said.running:
                 execution.begun.add(rank)
                 execution.places.setdefault(rank, said)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.client import interrupt
+from jupyter_dist_server.client.cell_execution import Execution
+from jupyter_dist_server.client.interrupt import interrupter_of
 from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.common.protocol.ranks.rank_messages import (
     BreakRequest,
@@ -62,6 +64,32 @@ async def test_a_break_that_comes_late_leaves_a_newer_group_alone(tmp_path: Path
             client.tell(BreakRequest(old))
             assert None not in await groups(client)
             assert await reduce(client) == {"ok"}
+
+
+async def test_a_break_that_comes_late_to_a_rank_leaves_the_group_made_since_alone(
+    tmp_path: Path,
+) -> None:
+    """A rank that was stopped hears of it as it meets the others again, who would wait for it."""
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        (before,) = await groups(client)
+        old = str(before).partition(":")[0]
+        late = BreakRequest(client.link.generation, old)
+        client.tell(late)
+        assert await groups(client) == {None}
+        client.group.suspect = True
+        assert await reduce(client) == {"ok"}
+        client.tell(late)
+        (now,) = await groups(client)
+        assert now and not now.startswith(f"{old}:")
+
+
+async def test_who_stops_a_cell_breaks_the_group_that_it_used(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        (before,) = await groups(client)
+        execution = Execution(range(2), lambda *_: None)
+        async with interrupter_of(client.folder, client.link) as interrupter:
+            await interrupter.interrupt(execution)
+        assert execution.group == str(before).partition(":")[0]
 
 
 async def test_a_stale_order_to_meet_is_not_obeyed(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from ...common.protocol.ranks.rank_messages import (
     CancelRequest,
     Whereabouts,
 )
+from ..group.process_group import ProcessGroup
 from ..request_handlers import Asked, hears
 from ..waits.whereabouts import whereabouts
 
@@ -21,6 +22,7 @@ class InterruptHandlers:
 
     _state: Activity
     _since: float
+    group: ProcessGroup
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -54,7 +56,7 @@ class InterruptHandlers:
         if cell:  # first: the main thread says what it runs, then looks here
             self._cancelled.add(cell)
         running = cell == self._running if cell else self._state == "busy"
-        answer = CancelReply(running, self._since, whereabouts())
+        answer = CancelReply(running, self._since, whereabouts(), self.group.asked_for)
         if running or not cell:
             self._cancelled.discard(cell)
             self._interrupted_at = self._interrupted_at or answer.whereabouts

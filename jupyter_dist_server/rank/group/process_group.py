@@ -45,6 +45,8 @@ class ProcessGroup:
     ----------
     name : str or None
         All ranks that share a whole group have the same name for it; `None` while it is broken.
+    asked_for : str
+        The name of the group that was asked for last: it is there, broken, or being made.
     port : int
         The store's.
     device
@@ -63,6 +65,7 @@ class ProcessGroup:
         nodes: Collection[str] = (),
     ) -> None:
         self.name: str | None = None
+        self.asked_for = ""
         self.since = 0.0
         self._backend = backend
         self._rank = rank
@@ -128,6 +131,7 @@ class ProcessGroup:
         import torch
         import torch.distributed as dist
 
+        self.asked_for = name
         self.leave()
         self.since = time.time()
         limit = datetime.timedelta(seconds=patience)
@@ -186,8 +190,15 @@ class ProcessGroup:
         """Undo a program's `destroy_process_group`."""
         self._users.bring_back()
 
-    def free(self, generation: int) -> None:
-        """End every wait for other ranks, `torch.distributed.rpc`'s too; see `break_up`."""
+    def free(self, generation: int, group: str) -> None:
+        """End every wait for other ranks, `torch.distributed.rpc`'s too; see `break_up`.
+
+        If `group` is no longer the one asked for last, the order is late. Between telling its
+        address and connecting, a rank must not fail for that: torch on others would wait for it
+        for hours, and nothing ends that.
+        """
+        if group and group != self.asked_for:
+            return
         self.break_up(generation)
         if self.name is None:
             end_rpc()
@@ -230,7 +241,7 @@ class GroupHandlers:
     @hears(BreakRequest)
     def dist_break_request(self, asked: Asked[BreakRequest]) -> None:
         """Break the group, on the control thread."""
-        self.group.free(asked.content.generation)
+        self.group.free(asked.content.generation, asked.content.group)
 
     @hears(RegroupRequest)
     def dist_regroup_request(self, asked: Asked[RegroupRequest]) -> None:

@@ -164,6 +164,8 @@ class CancelReply(RankReply, frozen=True):
     running: bool
     since: float
     whereabouts: Whereabouts
+    group: str = ""
+    """The process group that was asked for last."""
 
 
 class BreakRequest(RankRequest, frozen=True):
@@ -172,6 +174,8 @@ class BreakRequest(RankRequest, frozen=True):
     kind = "dist_break_request"
     generation: int
     """How often ranks had been replaced; a newer process group is left alone."""
+    group: str = ""
+    """The only group to be broken; if empty, that is any."""
 
 
 class RegroupRequest(RankRequest, frozen=True):
