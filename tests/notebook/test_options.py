@@ -100,12 +100,6 @@ def test_a_cell_is_stopped_at_its_time_limit(ranks: Notebook) -> None:
     assert ranks.ok("%%distributed --timeout 60\nkept").lines == ["[0-1] 7"]
 
 
-def test_the_prompt_of_a_rank_that_is_stopped_waits_no_longer(ranks: Notebook) -> None:
-    error = ranks.fails("%%distributed --ranks 1 --timeout 1\ninput('name? ')")
-    assert "Timed out after 1 s: rank 1 was waiting for an answer to `input()`" in error
-    assert ranks.ok("%%rank 1\ninput('name? ')", answers=("bob",)).lines == ["[1]   'bob'"]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
+from jupyter_dist_server.client.pool_client import PoolClient
+
 from ..notebook_driver import Notebook
 from ..waiting import PATIENCE
+from .places import pool_folder
 
 SERVED_ONLY = True
 """The server has no part in it, but has imported torch for an earlier notebook."""
@@ -215,6 +219,12 @@ def test_input_asks_with_the_rank_in_the_prompt(ranks: Notebook) -> None:
     assert result.lines == ["[1]   got bob"]
 
 
+def wait_for_prompt(notebook: Notebook, cell: str) -> None:
+    """Return when a cell asks the user."""
+    while notebook.client.get_stdin_msg(timeout=PATIENCE)["parent_header"]["msg_id"] != cell:
+        pass
+
+
 def test_what_others_print_is_shown_while_a_prompt_waits(ranks: Notebook, tmp_path: Path) -> None:
     asked = tmp_path / "asked"
     code = f"""%%distributed
@@ -226,13 +236,30 @@ while not os.path.exists({str(asked)!r}):
 print("later")
 """
     cell = ranks.send(code)
-    while ranks.client.get_stdin_msg(timeout=PATIENCE)["parent_header"]["msg_id"] != cell:
-        pass
+    wait_for_prompt(ranks, cell)
     asked.touch()
     result = ranks.follow(
         cell, until=lambda seen: "later" in seen.shown, act=lambda: ranks.client.input("")
     )
     assert result.status == "ok" and result.said_by("later") == {0, 1}
+
+
+def test_a_prompt_waits_no_longer_once_its_cell_was_stopped_by_somebody_else(
+    ranks: Notebook,
+) -> None:
+    client = PoolClient(pool_folder(ranks))
+    cell = ranks.send("%%distributed\ninput('name? ')")
+    wait_for_prompt(ranks, cell)
+
+    async def stop() -> None:
+        await client.connect()
+        assert await client.stop_all() == []
+        await client.close()
+
+    asyncio.run(stop())
+    result = ranks.follow(cell)
+    assert "Interrupted: ranks 0-1 were waiting for an answer to `input()`" in result.error
+    assert ranks.ok("%%rank 1\ninput('name? ')", answers=("bob",)).lines == ["[1]   'bob'"]
 
 
 def test_what_a_cell_sets_in_its_context_stays(ranks: Notebook) -> None:

@@ -87,7 +87,7 @@ class Cell:
         self._is_asking = False
         """Whether the main thread waits for the user's answer, and another one shows outputs."""
         self._is_withdrawn = False
-        """Whether that wait was ended, as the rank that asks has ended."""
+        """Whether that wait was ended, as all ranks have ended."""
         self._is_over = False
         """Whether all of the cell's events were taken."""
         why = f"{name}-why" if self._late.in_notebook else None
@@ -278,28 +278,36 @@ class Cell:
         self._is_asking = True
         context = contextvars.copy_context()  # a kernel finds the running cell in it
         with ThreadPoolExecutor(1, "jupyter-dist-show") as thread:
-            shown = thread.submit(
-                context.run, self._show_until_answered, rank, threading.current_thread()
-            )
+            asking = threading.current_thread()
+            shown = thread.submit(context.run, self._show_until_answered, asking)
             try:
-                value = ask(rank, request)
+                value = ask(rank, request, lambda: not (self._is_withdrawn or self._interrupts))
             except KeyboardInterrupt:
                 self._interrupt()
             else:
-                self._loop.call(self._client.send_input, rank, value, request["parent"])
+                if value is not None:
+                    self._loop.call(self._client.send_input, rank, value, request["parent"])
             finally:
                 self._is_asking = False
                 self._events.note_answer()
-        shown.result()
-        self._is_withdrawn = False
+        try:
+            shown.result()
+        finally:
+            self._is_withdrawn = False
 
-    def _show_until_answered(self, rank: int, asking: threading.Thread) -> None:
-        """Show what ranks print, until the thread `asking` has the answer or nobody needs it."""
-        while self._is_asking and self._failures.is_running(rank) and not self._is_over:
-            self._show()
-        if self._is_asking:
-            self._is_withdrawn = True
-            withdraw(asking)
+    def _show_until_answered(self, asking: threading.Thread) -> None:
+        """Show what ranks print, until the thread `asking` has the answer, or all have ended.
+
+        A prompt of a rank that has died stays while others run: front ends are not told that one
+        is withdrawn, and the answer to it would go to whoever asks next.
+        """
+        try:
+            while self._is_asking and not self._is_over:
+                self._show()
+        finally:  # nobody needs the answer, or nobody could see what goes on
+            if self._is_asking:
+                self._is_withdrawn = True
+                withdraw(asking)
 
     def _interrupt(self, *_: object) -> None:
         """Stop the ranks, gently first; each further time, go on to the next step at once."""

@@ -39,10 +39,18 @@ class Questions:
         return None
 
 
-def ask(rank: int, request: Content) -> str:
-    """Return what the user answers, Ctrl-D too; Stop and `withdraw` raise `KeyboardInterrupt`."""
+def ask(rank: int, request: Content, is_wanted: Callable[[], bool]) -> str | None:
+    """Return what the user answers, Ctrl-D too; `None` if that `is_wanted` no longer.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If the user presses Stop, or the question is withdrawn.
+    """
     prompt = f"[{rank}] {request['prompt']}"
     with on_sigint(signal.default_int_handler):
+        if not is_wanted():  # here: a signal that came before had another handler
+            return None
         try:
             return getpass.getpass(prompt) if request["password"] else input(prompt)
         except EOFError:
@@ -65,4 +73,8 @@ def on_sigint(handler: Callable[..., Any]) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        try:
+            signal.signal(signal.SIGINT, previous)
+        except KeyboardInterrupt:  # of a signal that waited for its handler
+            signal.signal(signal.SIGINT, previous)
+            raise
