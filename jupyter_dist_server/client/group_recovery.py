@@ -120,10 +120,10 @@ class GroupRecovery:
         replies = await self._connection.request(
             request, RegroupReply, channel="shell", timeout=patience * _MORE
         )
-        if any(reply.failure for reply in replies.values()):
+        if len(replies) < self._size or any(reply.failure for reply in replies.values()):
             if time.time() > request.until - _ANSWER:
                 every = set(range(self._size))
                 self.late = every - replies.keys() or every
-            self.break_up()  # others may wait in torch for those that gave up
+            self.break_up()  # some may wait in torch for those that gave up, or for the store
             return False
-        return len(replies) == self._size
+        return True

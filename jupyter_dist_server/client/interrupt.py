@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -28,6 +29,8 @@ BREAK_PATIENCE = 2.0
 """The same for ranks whose collective was broken; on a busy machine they need most of it."""
 _ANSWER = 0.2
 """Seconds for which replies may be on their way; who has not replied then is stuck in C code."""
+_MEANT = 5.0
+"""Seconds for which whatever runs is meant: a rank that was stopped runs something else later."""
 _ASK_EVERY = 0.05
 """Seconds between two looks at somebody else's cell, of whose end nobody tells us."""
 
@@ -139,7 +142,7 @@ class Interrupter:
             The ranks that did not answer, which only their agent can interrupt.
         """
         asked = set(execution.outstanding)
-        cancel = CancelRequest(execution.id)
+        cancel = CancelRequest(execution.id, 0.0 if execution.id else time.time() + _MEANT)
         answers = await self._connection.request(cancel, CancelReply, asked, timeout=_ANSWER)
         for rank, said in answers.items():
             execution.group = execution.group or said.group

@@ -34,10 +34,11 @@ from .cells.cell_channel import CellChannel
 from .cells.cell_runner import run_cell
 from .cells.error_content import error_content, in_one_line
 from .cells.shell import RankShell
-from .cells.sigint import InterruptHandlers, ignore_sigint
+from .cells.sigint import InterruptHandlers
 from .cells.tracebacks import IDLE, render_one
 from .comm_handlers import CommHandlers
 from .group.process_group import GroupHandlers
+from .ignore_sigint import ignore_sigint
 from .ipykernel_internals import BaseKernel
 from .output.capture import take_in_everything
 from .output.text_limit import Budget
@@ -164,6 +165,7 @@ class RankKernel(
             self.send_response(self.iopub_socket, "error", reply | {ENDS_CELL: True})
         finally:
             self._end_interrupts()
+            self._running = ""
             signal.signal(signal.SIGINT, handler)
             self._end()
         self._ended = in_one_line(reply)

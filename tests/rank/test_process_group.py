@@ -6,14 +6,16 @@ import asyncio
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
-from jupyter_dist_server.client import interrupt
+from jupyter_dist_server.client import group_recovery, interrupt
 from jupyter_dist_server.client.cell_execution import Execution
 from jupyter_dist_server.client.interrupt import interrupter_of
 from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.common.protocol.ranks.rank_messages import (
     BreakRequest,
+    CancelRequest,
     RegroupReply,
     RegroupRequest,
 )
@@ -134,6 +136,55 @@ async def test_a_rank_that_waits_in_torch_is_freed_once_others_give_up(tmp_path:
         client.group.suspect = True
         assert await reduce(client) == {"ok"}, "the cell has waited for the next try"
         assert RegroupReply(**(await waits)["content"]).failure
+
+
+async def test_an_interrupt_does_not_keep_a_rank_from_meeting_the_others(tmp_path: Path) -> None:
+    """gloo on the others would wait for it, for hours."""
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        order = RegroupRequest("met", generation=1, until=time.time() + PATIENCE)
+        (waits,) = client.begin(order.kind, order.content, [0], channel="shell").values()
+        while None not in await groups(client):  # until it has left the old one
+            pass
+        async with interrupter_of(client.folder, client.link) as interrupter:
+            await interrupter.interrupt(Execution(range(2), lambda *_: None))
+        replies = await client.request(order, RegroupReply, [1], channel="shell", timeout=PATIENCE)
+        assert not replies[1].failure and not RegroupReply(**(await waits)["content"]).failure
+        assert await reduce(client) == {"ok"}
+
+
+async def test_an_interrupt_of_whatever_runs_that_comes_late_leaves_the_next_cell_alone(
+    tmp_path: Path,
+) -> None:
+    async with running(request(tmp_path, num_ranks=1)) as pool, client_of(pool) as client:
+        begun, go = asyncio.Event(), tmp_path / "go"
+        wait = (
+            f"import os, time\nprint('in')\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
+        )
+        cell = asyncio.create_task(client.execute(wait, [0], lambda *_: begun.set()))
+        await begun.wait()
+        client.tell(CancelRequest("", until=time.time() - 1))
+        assert (await client.status())[0].state == "busy"  # it has heard both
+        go.touch()
+        assert (await cell)[0].status == "ok"
+
+
+async def test_ranks_that_wait_for_a_stopped_agent_are_freed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they ask the store passes through the agent."""
+    monkeypatch.setattr(group_recovery, "LATE", 0.0)
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        assert await reduce(client) == {"ok"}
+        agent = psutil.Process(pool.record.ranks[0].pid).parent()
+        assert agent
+        agent.suspend()
+        try:
+            client.group.break_up()
+            replies = await client.execute("print('ran')", [0, 1], lambda *_: None)
+            assert {reply.status for reply in replies.values()} == {"ok"}
+        finally:
+            agent.resume()
+        assert await reduce(client) == {"ok"}
 
 
 async def test_ranks_that_hang_for_somebody_else_are_freed(

@@ -12,7 +12,9 @@ from ...common.protocol.ranks.rank_messages import (
     CancelRequest,
     Whereabouts,
 )
+from .. import clock
 from ..group.process_group import ProcessGroup
+from ..ignore_sigint import ignore_sigint
 from ..request_handlers import Asked, hears
 from ..waits.whereabouts import whereabouts
 
@@ -40,19 +42,24 @@ class InterruptHandlers:
             raise KeyboardInterrupt
 
     def _end_interrupts(self) -> None:
-        """Ignore interrupts: once the cell has ended, one would end the rank."""
+        """Ignore interrupts: once the cell has ended, one would end the rank.
+
+        Until the rank is idle, whoever stops the cell learns that it runs: to end a profile waits
+        for what the cell has begun on its GPU, which needs the process group to be broken.
+        """
         while True:
             try:
                 ignore_sigint()
                 break
             except KeyboardInterrupt:
                 continue
-        self._running = ""
 
     @hears(CancelRequest)
     def dist_cancel_request(self, asked: Asked[CancelRequest]) -> None:
         """Interrupt a cell, on the control thread, or note that it is not wanted any more."""
-        cell = asked.content.msg_id
+        cell, until = asked.content.msg_id, asked.content.until
+        if until and clock.now() > until:  # what ran then may have ended while this was stopped
+            return
         if cell:  # first: the main thread says what it runs, then looks here
             self._cancelled.add(cell)
         running = cell == self._running if cell else self._state == "busy"
@@ -62,12 +69,3 @@ class InterruptHandlers:
             self._interrupted_at = self._interrupted_at or answer.whereabouts
             os.killpg(os.getpid(), signal.SIGINT)  # a rank leads its group: `!command` too
         asked.reply(answer)
-
-
-def ignore_sigint() -> Any:
-    """Ignore SIGINT; return the handler that it had."""
-    return signal.signal(signal.SIGINT, _ignore)
-
-
-def _ignore(number: int, frame: Any) -> None:
-    """Ignore a signal; unlike `SIG_IGN`, programs that the rank starts do not inherit this."""

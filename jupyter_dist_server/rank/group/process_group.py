@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import signal
 import socket
 import time
 from collections.abc import Collection
@@ -18,6 +19,7 @@ from typing import Any
 
 from ...common.protocol.ranks.rank_messages import BreakRequest, RegroupReply, RegroupRequest
 from .. import clock
+from ..ignore_sigint import ignore_sigint
 from ..request_handlers import Asked, hears
 from ..torch_internals import Make, begun_in, end_rpc, groups, wrap_maker
 from .gloo_guard import Connection, GlooGuard, connections
@@ -73,6 +75,8 @@ class ProcessGroup:
         self._host, self.port = store
         self.device = device
         self._generation = 0
+        self._breaks = 0
+        """How often the group was broken."""
         self._server: Any = None
         self._store: Any = None
         self._connections: set[Connection] = set()
@@ -126,13 +130,14 @@ class ProcessGroup:
         Raises
         ------
         RuntimeError
-            If a rank does not come.
+            If a rank does not come, or somebody breaks the group meanwhile.
         """
         import torch
         import torch.distributed as dist
 
         self.asked_for = name
         self.leave()
+        self._generation, breaks = generation, self._breaks
         self.since = time.time()
         limit = datetime.timedelta(seconds=patience)
         self._store = dist.TCPStore(
@@ -149,8 +154,10 @@ class ProcessGroup:
                 device_id=torch.device(self.device) if "nccl" in self._backend else None,
             )
         self._store.set_timeout(datetime.timedelta(minutes=5))  # torch's own, for user's groups
-        self._generation = generation
         self.name = name
+        if self._breaks != breaks:
+            self.name = None
+            raise RuntimeError("The group was broken while it was made.")
 
     def _wait_for_all(self, store: Any, limit: datetime.timedelta) -> None:
         """Go on with all ranks or with none: torch would wait half an hour for one that gave up."""
@@ -221,6 +228,7 @@ class ProcessGroup:
         """
         if generation < self._generation:
             return
+        self._breaks += 1
         self.name = None
         if "nccl" in self._backend:
             for group in groups():
@@ -249,11 +257,14 @@ class GroupHandlers:
         order, failure = asked.content, "The request came too late."
         patience = order.until - clock.now()
         if patience > 0:  # or nobody waits for it any more
+            handler = ignore_sigint()  # it is meant for a cell, and the others are on their way
             try:
                 self.group.join(order.name, order.generation, patience)
                 failure = ""
-            except (Exception, KeyboardInterrupt) as error:
+            except Exception as error:
                 failure = f"{type(error).__name__}: {error}"
+            finally:
+                signal.signal(signal.SIGINT, handler)
         asked.reply(RegroupReply(failure))
 
 

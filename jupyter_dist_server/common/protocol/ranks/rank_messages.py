@@ -156,6 +156,8 @@ class CancelRequest(RankRequest, frozen=True):
     kind = "dist_cancel_request"
     msg_id: str
     """Of the request to run it; if empty, whatever runs is interrupted."""
+    until: float = 0.0
+    """When it is no longer meant, in seconds since 1970; 0 is never."""
 
 
 class CancelReply(RankReply, frozen=True):
