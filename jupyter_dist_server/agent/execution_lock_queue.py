@@ -8,11 +8,19 @@ one requests it.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 
+import psutil
+
+from ..common.network.peers import unix_peer_pid
+from ..common.processes.process_ref import ProcessRef, is_stopped
 from ..common.protocol.agents.agent_messages import LateRanks, LockGranted, LockWanted
 from .control_socket import Client
+
+_LOOK_EVERY = 2.0
+"""Seconds after which it is looked whether the client that others wait for is stopped."""
 
 
 class LockQueue:
@@ -37,7 +45,7 @@ class LockQueue:
         if self._owner is None:
             self._next()
         elif len(self._waiting) == 1:
-            self._tell(self._owner, LockWanted())
+            self._ask_owner()
 
     def release(self, client: Client) -> None:
         """Take the lock back from a client, if it has it."""
@@ -59,4 +67,32 @@ class LockQueue:
         if self._owner:
             self._tell(self._owner, LockGranted())
             if self._waiting:
-                self._tell(self._owner, LockWanted())
+                self._ask_owner()
+
+    def _ask_owner(self) -> None:
+        if self._owner:
+            self._tell(self._owner, LockWanted())
+            self._look_later(self._owner)
+
+    def _look_later(self, owner: Client) -> None:
+        asyncio.get_running_loop().call_later(_LOOK_EVERY, self._pass_on_if_stopped, owner)
+
+    def _pass_on_if_stopped(self, owner: Client) -> None:
+        """Take the lock from a client that a signal or a debugger has stopped.
+
+        Its cells are on their way to all ranks already. Once it goes on, it hears that the lock is
+        wanted before it wants it again.
+        """
+        if owner is not self._owner or not self._waiting:
+            return
+        if _is_stopped(owner):
+            self._next()
+        else:
+            self._look_later(owner)
+
+
+def _is_stopped(client: Client) -> bool:
+    try:
+        return is_stopped(ProcessRef.of(unix_peer_pid(client.get_extra_info("socket"))))
+    except psutil.NoSuchProcess:  # its connection is about to be closed
+        return False

@@ -49,6 +49,16 @@ def unix_peer(sock: socket.socket) -> int:
         return int(struct.unpack_from("Ii", sock.getsockopt(0, LOCAL_PEERCRED, size))[1])
 
 
+def unix_peer_pid(sock: socket.socket) -> int:
+    """Return the process that has connected a Unix socket, or serves it."""
+    if sys.platform == "linux":
+        credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return int(struct.unpack("3i", credentials)[0])
+    else:
+        LOCAL_PEERPID = 2  # of macOS
+        return sock.getsockopt(0, LOCAL_PEERPID)
+
+
 def check_unix_peer(sock: socket.socket) -> None:
     """Refuse a Unix socket whose other end another user has.
 

@@ -45,6 +45,7 @@ class RunnerZygote:
             _serve(theirs)
             os._exit(0)
         theirs.close()
+        self._socket.settimeout(_STOPPED_FOR)
         self._stopped_since: float | None = None
 
     def fileno(self) -> int:
@@ -57,7 +58,7 @@ class RunnerZygote:
         Raises
         ------
         OSError
-            If the zygote has ended.
+            If the zygote has ended, or reads nothing any more.
         """
         order = msgspec.json.encode(StartRunner(str(folder), job, launch))
         socket.send_fds(self._socket, [order], descriptors)

@@ -46,7 +46,8 @@ class RankComm:
                 work = forward(self.client, self.rank, message)
                 asyncio.run_coroutine_threadsafe(work, self._loop).result()
                 while not passed.done.wait(_LOOK_EVERY):
-                    if self.rank in self.client.dead or self.client.link.closed.is_set():
+                    link, ranks = self.client.link, [self.rank]
+                    if self.rank in self.client.dead or link.closed.is_set() or link.stopped(ranks):
                         return
             except KeyboardInterrupt:
                 if passed.begun:
