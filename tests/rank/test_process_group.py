@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from torch.distributed import ProcessGroup
 
 from jupyter_dist_server.client import group_recovery, interrupt
 from jupyter_dist_server.client.cell_execution import Execution
@@ -203,6 +204,27 @@ async def test_ranks_that_hang_for_somebody_else_are_freed(
         assert await two.stop_all() == []
         assert (await hanging)[0].status == "error"
         assert await reduce(two) == {"ok"}
+
+
+async def test_ranks_that_hang_in_a_group_split_off_are_freed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`DeviceMesh` splits groups where they are bound to a GPU."""
+    if not hasattr(ProcessGroup, "split_group"):
+        pytest.skip("this torch splits no groups")
+    monkeypatch.setattr(interrupt, "BREAK_PATIENCE", PATIENCE)
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        split = "import datetime\nlimit = datetime.timedelta(minutes=5)\n"
+        split += "half = dist.group.WORLD.split_group([0, 1], limit, None, 'half', '')"
+        replies = await client.execute(split, [0, 1], lambda *_: None)
+        assert {reply.status for reply in replies.values()} == {"ok"}
+        begun = asyncio.Event()
+        cell = client.execute("print('in')\nhalf.barrier().wait()", [0], lambda *_: begun.set())
+        hanging = asyncio.create_task(cell)
+        await begun.wait()
+        assert await client.stop_all() == []
+        assert (await hanging)[0].status == "error"
+        assert await reduce(client) == {"ok"}
 
 
 async def test_ranks_are_replaced_one_by_one(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from ...common.protocol.ranks.rank_messages import BreakRequest, RegroupReply, R
 from .. import clock
 from ..ignore_sigint import ignore_sigint
 from ..request_handlers import Asked, hears
-from ..torch_internals import Make, begun_in, end_rpc, groups, wrap_maker
+from ..torch_internals import Make, begun_in, end_rpc, groups, wrap_gloo, wrap_maker
 from .gloo_guard import Connection, GlooGuard, connections
 from .user_group import UserGroup, no_group
 
@@ -100,6 +100,7 @@ class ProcessGroup:
             return noticed
 
         wrap_maker(noticing)
+        wrap_gloo(lambda make, opened=False: noticing(make))  # what splits groups, too
 
     def serve(self, listener: int) -> None:
         """Be the store's server, on a descriptor that listens already (rank 0)."""
