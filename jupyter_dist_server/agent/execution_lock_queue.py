@@ -16,7 +16,12 @@ import psutil
 
 from ..common.network.peers import unix_peer_pid
 from ..common.processes.process_ref import ProcessRef, is_stopped
-from ..common.protocol.agents.agent_messages import LateRanks, LockGranted, LockWanted
+from ..common.protocol.agents.agent_messages import (
+    LateRanks,
+    LockGranted,
+    LockHolderStopped,
+    LockWanted,
+)
 from .control_socket import Client
 
 _LOOK_EVERY = 2.0
@@ -33,19 +38,23 @@ class LockQueue:
     """
 
     def __init__(
-        self, tell: Callable[[Client, LockGranted | LockWanted | LateRanks], None]
+        self,
+        tell: Callable[[Client, LockGranted | LockWanted | LockHolderStopped | LateRanks], None],
     ) -> None:
         self._tell = tell
         self._owner: Client | None = None
         self._waiting: deque[Client] = deque()
+        self._look: asyncio.TimerHandle | None = None
 
     def acquire(self, client: Client) -> None:
         """Queue a client; the one that has the lock may request it again."""
         self._waiting.append(client)
         if self._owner is None:
             self._next()
-        elif len(self._waiting) == 1:
-            self._ask_owner()
+        else:
+            self._look_later()
+            if len(self._waiting) == 1:
+                self._tell(self._owner, LockWanted())
 
     def release(self, client: Client) -> None:
         """Take the lock back from a client, if it has it."""
@@ -67,32 +76,26 @@ class LockQueue:
         if self._owner:
             self._tell(self._owner, LockGranted())
             if self._waiting:
-                self._ask_owner()
+                self._tell(self._owner, LockWanted())
 
-    def _ask_owner(self) -> None:
-        if self._owner:
-            self._tell(self._owner, LockWanted())
-            self._look_later(self._owner)
+    def _look_later(self) -> None:
+        if self._look is None:
+            self._look = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._look_at_owner)
 
-    def _look_later(self, owner: Client) -> None:
-        asyncio.get_running_loop().call_later(_LOOK_EVERY, self._pass_on_if_stopped, owner)
-
-    def _pass_on_if_stopped(self, owner: Client) -> None:
-        """Take the lock from a client that a signal or a debugger has stopped.
-
-        Its cells are on their way to all ranks already. Once it goes on, it hears that the lock is
-        wanted before it wants it again.
-        """
-        if owner is not self._owner or not self._waiting:
+    def _look_at_owner(self) -> None:
+        """Tell who waits if a signal or a debugger has stopped the client that has the lock."""
+        self._look = None
+        if not self._owner or not self._waiting:
             return
-        if _is_stopped(owner):
-            self._next()
-        else:
-            self._look_later(owner)
+        self._look_later()
+        if pid := _stopped_process(self._owner):
+            for client in self._waiting:
+                self._tell(client, LockHolderStopped(pid))
 
 
-def _is_stopped(client: Client) -> bool:
+def _stopped_process(client: Client) -> int | None:
     try:
-        return is_stopped(ProcessRef.of(unix_peer_pid(client.get_extra_info("socket"))))
-    except psutil.NoSuchProcess:  # its connection is about to be closed
-        return False
+        pid = unix_peer_pid(client.get_extra_info("socket"))
+        return pid if is_stopped(ProcessRef.of(pid)) else None
+    except (OSError, psutil.NoSuchProcess):  # its connection is about to be closed
+        return None

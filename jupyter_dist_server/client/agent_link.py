@@ -19,6 +19,7 @@ from ..common.protocol.agents.agent_messages import (
     Interrupt,
     LateRanks,
     LockGranted,
+    LockHolderStopped,
     LockWanted,
     Log,
     LogLines,
@@ -197,7 +198,7 @@ class AgentLink:
     def _hear(self, news: AgentNews) -> None:
         self._heard.set()
         self._heard = asyncio.Event()
-        if isinstance(news, (LockGranted, LockWanted)):
+        if isinstance(news, (LockGranted, LockWanted, LockHolderStopped)):
             self.lock.hear(news)
         elif isinstance(news, LateRanks):
             self.on_late(news.ranks)

@@ -53,7 +53,7 @@ class Execution:
         self.stopped: set[int] = set()
         """Those of them whose process did not answer, as a signal has stopped it."""
         self.group = ""
-        """The process group that those ranks had then."""
+        """The process group that all ranks that answered then had been told to make last."""
         self.stopping = False
         """Whether somebody wants it to be stopped."""
         self.broke = False

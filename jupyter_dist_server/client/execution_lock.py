@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +11,13 @@ from typing import Any
 from ..common.protocol.agents.agent_messages import (
     AcquireLock,
     LockGranted,
+    LockHolderStopped,
     LockWanted,
     ReleaseLock,
 )
+
+_SAID_AGAIN_WITHIN = 6.0
+"""Seconds within which an agent says again that who has the lock is stopped."""
 
 
 class ExecutionLock:
@@ -31,6 +36,8 @@ class ExecutionLock:
         self._wanted = False
         self._asked = False
         self._cells = 0
+        self._stopped: tuple[int, float] | None = None
+        """Who has the lock and was stopped, and when that was said."""
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
@@ -42,6 +49,12 @@ class ExecutionLock:
     def is_ours(self) -> bool:
         """Whether no other client runs a cell."""
         return self._held
+
+    @property
+    def stopped_holder(self) -> int | None:
+        """The process that has the lock, which we wait for, if it is stopped."""
+        pid, said = self._stopped or (None, 0.0)
+        return pid if not self._held and time.monotonic() < said + _SAID_AGAIN_WITHIN else None
 
     async def acquire(self, unless: asyncio.Event) -> bool:
         """Wait until this client may run a cell; `release` must follow.
@@ -81,9 +94,11 @@ class ExecutionLock:
         self._cells -= 1
         self._give_back_if_wanted()
 
-    def hear(self, news: LockGranted | LockWanted) -> None:
-        """Note that the agent has granted us the lock, or wants it back after the cell."""
-        if isinstance(news, LockWanted):
+    def hear(self, news: LockGranted | LockWanted | LockHolderStopped) -> None:
+        """Note that the agent has granted us the lock, wants it back, or says why we wait."""
+        if isinstance(news, LockHolderStopped):
+            self._stopped = news.pid, time.monotonic()
+        elif isinstance(news, LockWanted):
             self._wanted = True
         else:
             self._held, self._asked, self._wanted = True, False, False

@@ -22,6 +22,8 @@ _MORE = 1.4
 """How many times as long their replies may take: those that met nobody say so at its end."""
 LATE = 30.0
 """The same with further tries, if ranks that are idle did not meet: the machine may be busy."""
+_MEANT = 5.0
+"""Seconds for which a group that was not made is to be broken: later, others may have made one."""
 AFTER_CELL = 1.5
 """The same after a cell that did not end well: who has stopped it waits for this."""
 
@@ -57,7 +59,7 @@ class GroupRecovery:
         self._connection = connection
         self._link = link
 
-    def break_up(self, generation: int | None = None, group: str = "") -> None:
+    def break_up(self, generation: int | None = None, group: str = "", until: float = 0.0) -> None:
         """End every collective, on all ranks: some of those that it waits for will not come.
 
         Parameters
@@ -67,10 +69,12 @@ class GroupRecovery:
         group : str
             The group that is meant; a rank that is slow to hear of this may be in a newer one. If
             empty, that is any.
+        until : float
+            When it is no longer meant, in seconds since 1970; 0 is never.
         """
         self.suspect = True
         generation = self._link.generation if generation is None else generation
-        self._connection.tell(BreakRequest(generation, group))
+        self._connection.tell(BreakRequest(generation, group, until))
 
     async def check(self, replies: dict[int, Reply]) -> None:
         """Look at the group after a cell, and repair it if the cell did not end well."""
@@ -124,6 +128,7 @@ class GroupRecovery:
             if time.time() > request.until - _ANSWER:
                 every = set(range(self._size))
                 self.late = every - replies.keys() or every
-            self.break_up()  # some may wait in torch for those that gave up, or for the store
+            # Some may wait in torch for those that gave up, for the store, or since an earlier try.
+            self.break_up(until=time.time() + _MEANT)
             return False
         return True

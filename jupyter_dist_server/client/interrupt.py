@@ -144,8 +144,10 @@ class Interrupter:
         asked = set(execution.outstanding)
         cancel = CancelRequest(execution.id, 0.0 if execution.id else time.time() + _MEANT)
         answers = await self._connection.request(cancel, CancelReply, asked, timeout=_ANSWER)
+        groups = {said.group for said in answers.values()}
+        if not execution.group and len(groups) == 1:
+            (execution.group,) = groups
         for rank, said in answers.items():
-            execution.group = execution.group or said.group
             if said.running:
                 execution.begun.add(rank)
                 execution.places.setdefault(rank, said)

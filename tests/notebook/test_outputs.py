@@ -10,7 +10,7 @@ from jupyter_dist_server.client.pool_client import PoolClient
 
 from ..notebook_driver import Notebook
 from ..waiting import PATIENCE
-from .places import pool_folder
+from .places import INPUT, pool_folder, wait_until_at
 
 SERVED_ONLY = True
 """The server has no part in it, but has imported torch for an earlier notebook."""
@@ -247,9 +247,11 @@ print("later")
 def test_a_prompt_waits_no_longer_once_its_cell_was_stopped_by_somebody_else(
     ranks: Notebook,
 ) -> None:
-    client = PoolClient(pool_folder(ranks))
+    folder = pool_folder(ranks)
+    client = PoolClient(folder)
     cell = ranks.send("%%distributed\ninput('name? ')")
     wait_for_prompt(ranks, cell)
+    wait_until_at(folder, {0: INPUT, 1: INPUT})
 
     async def stop() -> None:
         await client.connect()

@@ -130,6 +130,14 @@ def test_an_answer_that_nobody_gives(three: Notebook) -> None:
     assert is_whole(three)
 
 
+def test_an_answer_that_nobody_gives_while_others_print_without_pause(three: Notebook) -> None:
+    loop = "import time\n    while True:\n        print('more')\n        time.sleep(0.001)"
+    cell = f"%%distributed\nprint('in')\nif rank == 0:\n    input('name? ')\nelse:\n    {loop}"
+    result = stop_at(three, cell, {0: INPUT, 1: None, 2: None})
+    assert "rank 0 was waiting for an answer to `input()` (line 4)" in result.error
+    assert is_whole(three)
+
+
 def test_a_cell_that_cannot_be_shown_does_not_go_on_unseen(three: Notebook) -> None:
     three.ok("""import sys
 class Full:

@@ -192,8 +192,8 @@ class Cell:
 
     def _show_until_done(self) -> None:
         while not self._is_over:
-            self._ask(time.monotonic())
             self._show()
+            self._ask(time.monotonic())
 
     def _show(self) -> None:
         """Show what has come, and wait for what comes next."""

@@ -164,7 +164,10 @@ class WaitWatch:
         busy = {rank: status.cell for rank, status in others.items() if status.state == "busy"}
         ranks, hint = sorted(busy or others), ""
         run, have = ("runs", "has") if len(ranks) == 1 else ("run", "have")
-        if busy and ours:
+        if stopped := self._client.link.lock.stopped_holder:
+            who = f"process {stopped}, which uses the pool, is stopped (SIGSTOP, a debugger)"
+            hint = f"Continue it with `kill -CONT {stopped}`, or end it"
+        elif busy and ours:
             who, hint = say_busy(busy), replace_busy(ranks)
         elif busy:
             who = f"{name(ranks)} {run} a cell of another notebook"
@@ -174,7 +177,7 @@ class WaitWatch:
         else:
             who = "Another notebook may be using the pool"
         self._doubted = f"Waiting to begin: {who[0].lower()}{who[1:]}."
-        if not busy and self._doubted != before:
+        if not (busy or stopped) and self._doubted != before:
             return None
         return Verdict("not_joined_yet", self._doubted, ranks, stuck=False, hint=hint)
 

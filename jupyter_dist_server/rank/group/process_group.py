@@ -250,7 +250,9 @@ class GroupHandlers:
     @hears(BreakRequest)
     def dist_break_request(self, asked: Asked[BreakRequest]) -> None:
         """Break the group, on the control thread."""
-        self.group.free(asked.content.generation, asked.content.group)
+        until = asked.content.until
+        if not until or clock.now() <= until:
+            self.group.free(asked.content.generation, asked.content.group)
 
     @hears(RegroupRequest)
     def dist_regroup_request(self, asked: Asked[RegroupRequest]) -> None:

@@ -241,6 +241,15 @@ class LockWanted(News, frozen=True, tag="lock_wanted"):
     """Another client waits for the execution lock: release it after the cell."""
 
 
+class LockHolderStopped(News, frozen=True, tag="lock_holder_stopped"):
+    """Who has the execution lock, which the client waits for, is stopped (SIGSTOP, a debugger).
+
+    It is said again every few seconds while that is so.
+    """
+
+    pid: int
+
+
 class LateRanks(News, frozen=True, tag="late_ranks"):
     """Ranks did not stop for somebody else: the cell of who has the lock need not wait for them."""
 
@@ -279,7 +288,17 @@ class Pong(News, frozen=True):
     """When it was answered, by our clock."""
 
 
-AgentNews = Snapshot | LockGranted | LockWanted | LateRanks | LogLines | Refused | NodeGpus | Pong
+AgentNews = (
+    Snapshot
+    | LockGranted
+    | LockWanted
+    | LockHolderStopped
+    | LateRanks
+    | LogLines
+    | Refused
+    | NodeGpus
+    | Pong
+)
 
 # -- as lines ---------------------------------------------------------------------------------
 

@@ -178,6 +178,8 @@ class BreakRequest(RankRequest, frozen=True):
     """How often ranks had been replaced; a newer process group is left alone."""
     group: str = ""
     """The only group to be broken; if empty, that is any."""
+    until: float = 0.0
+    """When it is no longer meant, in seconds since 1970; 0 is never."""
 
 
 class RegroupRequest(RankRequest, frozen=True):
