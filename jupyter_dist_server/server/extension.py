@@ -28,6 +28,7 @@ from .gpus.gpu_messages import GpuFeed
 from .gpus.prometheus import GpuCollector
 from .jobs.queue_changes import JobFeed
 from .kernels import end_orphans, follow_files, follow_kernels, kernel_processes
+from .pools.cluster_question import ClusterQuestion
 from .pools.shared_clients import Clients
 from .routes import ROUTES
 from .weak_settings import weak_points
@@ -137,6 +138,7 @@ class JupyterDistApp(ExtensionApp):
             jupyter_dist_jobs=JobFeed(),
             jupyter_dist_tasks=tasks,
             jupyter_dist_start_timeout=self.start_timeout,
+            jupyter_dist_cluster=ClusterQuestion(self.engine, tasks),
         )
         follow_kernels(self.serverapp, self._manager, tasks)
         follow_files(self.serverapp, self._manager)

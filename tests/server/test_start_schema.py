@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.jobs.leases.lease import Lease
 
 from ..fake_nvml.build import State
+from ..server_driver import Server
 from .client import Client
 
 
@@ -30,6 +33,25 @@ def test_what_a_form_shows_at_first_can_be_started(client: Client) -> None:
     pool = client.post("pools", body, 202)
     assert pool["world_size"] == 2
     client.call("DELETE", f"pools/{pool['id']}?wait=1")
+
+
+def test_a_cluster_that_hangs_is_asked_once_for_all_forms(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    scontrol, asked = tmp_path / "bin" / "scontrol", tmp_path / "asked"
+    scontrol.write_text(f"#!/bin/sh\necho $$ >> {asked}\nexec sleep 600\n")
+    scontrol.chmod(0o755)
+    path = f"{scontrol.parent}{os.pathsep}{os.environ['PATH']}"
+    slurm = {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n[1-2]", "SLURMD_NODENAME": "n1"}
+    server = Server(tmp_path / "home", tmp_path, PATH=path, **slurm)
+    try:
+        with ThreadPoolExecutor() as forms:
+            answers = list(
+                forms.map(lambda _: server.api("GET", "jupyter-dist/start-schema"), range(4))
+            )
+        assert all("nodes" not in answer["properties"] for answer in answers)
+        assert len(asked.read_text().splitlines()) < len(answers)
+    finally:
+        server.close()
 
 
 @pytest.mark.usefixtures("leases")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from typing import Any
 
@@ -13,7 +12,6 @@ from ...common.errors import DistError
 from ...common.rank_specs import MAX_RANKS
 from ...jobs.leases.lease import holders
 from ...placement.conflicts import unavailable
-from ...placement.nodes.cluster_nodes import Cluster, cluster_around
 from ...placement.request_schema import start_schema
 from ...placement.requests.field_checks import MAX_SECONDS, as_integer
 from ...placement.requests.request import PoolRequest
@@ -22,9 +20,6 @@ from ...pools.stack_and_log import log_of, stack_of, verdict_of
 from ..base_handlers import DistHandler, StatusHandler
 from ..gpus.gpu_handlers import GpuHandler
 from ..kernels import complete_request
-
-_CLUSTER_PATIENCE = 5.0
-"""Seconds within which a cluster tells its nodes, for the start form."""
 
 MAX_WAIT = 60.0
 """Seconds for which a call may wait for news of a pool."""
@@ -217,14 +212,8 @@ class StartSchemaHandler(GpuHandler):
         reasons = unavailable(PoolRequest(), leases, self.feed.telemetry.processes, ())
         free = sum(gpu.uuid not in reasons for gpu in found.gpus)
         timeout = self.settings["jupyter_dist_start_timeout"]
-        self.finish(start_schema(found, free, timeout, await self._cluster()))
-
-    async def _cluster(self) -> Cluster | None:
-        asking = asyncio.to_thread(cluster_around, os.environ, self.manager.engine)
-        try:
-            return await asyncio.wait_for(asking, _CLUSTER_PATIENCE)
-        except asyncio.TimeoutError:  # the form is of use without
-            return None
+        cluster = await self.settings["jupyter_dist_cluster"].answer()  # of use without, too
+        self.finish(start_schema(found, free, timeout, cluster))
 
 
 def accept(handler: DistHandler, pool: Pool) -> None:
