@@ -269,6 +269,20 @@ def test_a_blocking_c_call(three: Notebook) -> None:
         assert is_whole(three)
 
 
+def test_a_profile_is_not_waited_for_that_a_stuck_rank_cannot_give(three: Notebook) -> None:
+    cell = (
+        "%%distributed --profile\nimport ctypes\nmutex = ctypes.create_string_buffer(64)\n"
+        "print('in')\nif rank == 1:\n"
+        "    [ctypes.PyDLL(None).pthread_mutex_lock(mutex) for _ in '12']"
+    )
+    result = stop_at(three, cell, {0: IDLE, 2: IDLE})
+    assert "Rank 1 did not stop" in result.error
+    assert "The profile could not be fetched: a rank has not answered for" in result.shown
+    assert three.ok("%dist_restart --ranks 1").lines == []
+    three.ok("%%rank 1\nkept = 10")
+    assert is_whole(three)
+
+
 @pytest.mark.parametrize("rank", [1, 0])
 def test_a_rank_that_dies_ends_the_collectives_that_wait_for_it(three: Notebook, rank: int) -> None:
     pid = int(three.ok(f"%%rank {rank}\nimport os\nprint('pid', os.getpid())").text.split()[-1])

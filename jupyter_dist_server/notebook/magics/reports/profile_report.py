@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
@@ -31,6 +32,8 @@ Magic = TypeVar("Magic")
 
 TRACE = "application/vnd.jupyter-dist.trace+json"
 """What JupyterLab with our extension shows as a link and a button."""
+_AFTER_FAILURE = 10.0
+"""Seconds for which the profile of a cell that failed is waited for: a rank may be stuck."""
 
 
 def can_profile(magic: Magic) -> Magic:
@@ -79,18 +82,29 @@ def reported(pool: CurrentPool, ranks: Sequence[int], cell: int) -> Iterator[Non
     except DistError:  # it did not begin
         raise
     except BaseException:
-        try:
-            _report(pool, ranks, cell)
-        except DistError as error:  # the pool may have ended; why the cell failed matters more
+        try:  # the pool may have ended; why the cell failed matters more
+            _report(pool, ranks, cell, _AFTER_FAILURE)
+        except DistError as error:
             print(f"The profile could not be fetched: {error.message}", file=sys.stderr)
+        except asyncio.TimeoutError:
+            why = f"a rank has not answered for {_AFTER_FAILURE:g} s."
+            print(f"The profile could not be fetched: {why}", file=sys.stderr)
+        except KeyboardInterrupt:
+            print("The profile was not fetched.", file=sys.stderr)
         raise
     _report(pool, ranks, cell)
 
 
-def _report(pool: CurrentPool, ranks: Sequence[int], cell: int) -> None:
-    """Show why a cell was slow, and write the trace of its ranks."""
+def _report(pool: CurrentPool, ranks: Sequence[int], cell: int, limit: float | None = None) -> None:
+    """Show why a cell was slow, and write the trace of its ranks, which may take `limit` seconds.
+
+    Raises
+    ------
+    asyncio.TimeoutError
+        If it takes longer.
+    """
     _, client = pool.require()
-    said, traces = pool.loop.run(profiles_of(client, ranks))
+    said, traces = pool.loop.run(asyncio.wait_for(profiles_of(client, ranks), limit))
     good = {rank: profile for rank, profile in said.items() if profile.status == "ok"}
     if good:
         print(verdict(good))
