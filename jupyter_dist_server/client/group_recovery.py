@@ -55,6 +55,8 @@ class GroupRecovery:
         self.busy: dict[int, int | None] = {}
         self.late: set[int] = set()
         self.suspect = True  # whoever used the pool before us may have left it so
+        self._is_unanswered = False
+        """Whether ranks still follow the last order to meet, or wait for a store in vain."""
         self._size = connection.world_size
         self._connection = connection
         self._link = link
@@ -72,7 +74,7 @@ class GroupRecovery:
         until : float
             When it is no longer meant, in seconds since 1970; 0 is never.
         """
-        self.suspect = True
+        self.suspect, self._is_unanswered = True, False
         generation = self._link.generation if generation is None else generation
         self._connection.tell(BreakRequest(generation, group, until))
 
@@ -91,7 +93,11 @@ class GroupRecovery:
         begun = time.monotonic()
         while not await self.repair():
             awaited = (self.busy.keys() | self.late) & set(execution.outstanding)
-            if not awaited or time.monotonic() - begun > (LATE if self.late else PATIENCE):
+            if not awaited:
+                return
+            if time.monotonic() - begun > (LATE if self.late else PATIENCE):
+                if self._is_unanswered:
+                    self.break_up(until=time.time() + _MEANT)
                 return
             await asyncio.sleep(_ASK_EVERY)
 
@@ -113,7 +119,9 @@ class GroupRecovery:
         self.busy = {rank: status[rank].cell if rank in status else None for rank in busy}
         names = {said.group for said in status.values()}
         if len(status) == self._size and len(names) == 1 and None not in names:
-            self.suspect = False
+            self.suspect = self._is_unanswered = False
+        elif self._is_unanswered:
+            self.late = set(range(self._size))
         elif not self.busy:
             self.repaired = await self._make(patience)
             self.suspect = not self.repaired
@@ -124,11 +132,14 @@ class GroupRecovery:
         replies = await self._connection.request(
             request, RegroupReply, channel="shell", timeout=patience * _MORE
         )
-        if len(replies) < self._size or any(reply.failure for reply in replies.values()):
+        every = set(range(self._size))
+        if any(reply.failure for reply in replies.values()):
             if time.time() > request.until - _ANSWER:
-                every = set(range(self._size))
                 self.late = every - replies.keys() or every
-            # Some may wait in torch for those that gave up, for the store, or since an earlier try.
+            # Others may wait in torch for those that gave up.
             self.break_up(until=time.time() + _MEANT)
-            return False
-        return True
+        elif silent := every - replies.keys():
+            self.late, self._is_unanswered = silent, True
+        else:
+            return True
+        return False

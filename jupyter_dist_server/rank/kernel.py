@@ -165,7 +165,6 @@ class RankKernel(
             self.send_response(self.iopub_socket, "error", reply | {ENDS_CELL: True})
         finally:
             self._end_interrupts()
-            self._running = ""
             signal.signal(signal.SIGINT, handler)
             self._end()
         self._ended = in_one_line(reply)

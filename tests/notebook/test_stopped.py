@@ -112,7 +112,7 @@ def test_a_stopped_notebook_that_keeps_another_one_from_the_pool_is_named(
     victim = psutil.Process(int(one.ok("import os\nprint(os.getpid())").text))
     one.ok("%%distributed\nrank")  # it keeps the execution lock until somebody wants it
     victim.suspend()
-    said = f"process {victim.pid}, which uses the pool, is stopped (SIGSTOP, a debugger)"
+    said = f"process {victim.pid} has the execution lock, and is stopped (SIGSTOP, a debugger)"
     result = other.ok(
         "%%distributed\nrank", until=lambda seen: said in seen.shown, act=victim.resume
     )

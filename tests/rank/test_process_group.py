@@ -17,6 +17,7 @@ from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.common.protocol.ranks.rank_messages import (
     BreakRequest,
     CancelRequest,
+    RankRequest,
     RegroupReply,
     RegroupRequest,
 )
@@ -86,13 +87,25 @@ async def test_a_break_that_comes_late_to_a_rank_leaves_the_group_made_since_alo
         assert now and not now.startswith(f"{old}:")
 
 
-async def test_who_stops_a_cell_breaks_the_group_that_it_used(tmp_path: Path) -> None:
+async def test_who_stops_a_cell_breaks_the_group_that_it_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         (before,) = await groups(client)
-        execution = Execution(range(2), lambda *_: None)
-        async with interrupter_of(client.folder, client.link) as interrupter:
-            await interrupter.interrupt(execution)
-        assert execution.group == str(before).partition(":")[0]
+        told: list[RankRequest] = []
+        tell = client.tell
+        monkeypatch.setattr(client, "tell", lambda order: (told.append(order), tell(order)))
+        started: list[Execution] = []
+        begun = asyncio.Event()
+        cell = client.execute(
+            "print('in')\ndist.barrier()", [0], lambda *_: begun.set(), started=started.append
+        )
+        hanging = asyncio.create_task(cell)
+        await begun.wait()
+        client.stop(started[0])
+        assert (await hanging)[0].status == "error"
+        (group,) = {order.group for order in told if isinstance(order, BreakRequest)}
+        assert group == str(before).partition(":")[0]
 
 
 async def test_a_stale_order_to_meet_is_not_obeyed(tmp_path: Path) -> None:
@@ -185,6 +198,7 @@ async def test_ranks_that_wait_for_a_stopped_agent_are_freed(
             assert {reply.status for reply in replies.values()} == {"ok"}
         finally:
             agent.resume()
+        monkeypatch.undo()
         assert await reduce(client) == {"ok"}
 
 

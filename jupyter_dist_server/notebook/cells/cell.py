@@ -87,7 +87,7 @@ class Cell:
         self._is_asking = False
         """Whether the main thread waits for the user's answer, and another one shows outputs."""
         self._is_withdrawn = False
-        """Whether that wait was ended, as all ranks have ended."""
+        """Whether that wait was ended: all ranks have ended, or nobody could see what they show."""
         self._is_over = False
         """Whether all of the cell's events were taken."""
         why = f"{name}-why" if self._late.in_notebook else None

@@ -165,8 +165,8 @@ class WaitWatch:
         ranks, hint = sorted(busy or others), ""
         run, have = ("runs", "has") if len(ranks) == 1 else ("run", "have")
         if stopped := self._client.link.lock.stopped_holder:
-            who = f"process {stopped}, which uses the pool, is stopped (SIGSTOP, a debugger)"
-            hint = f"Continue it with `kill -CONT {stopped}`, or end it"
+            who = f"process {stopped} has the execution lock, and is stopped (SIGSTOP, a debugger)"
+            hint = f"Continue it with `kill -CONT {stopped}` or in its debugger, or end it."
         elif busy and ours:
             who, hint = say_busy(busy), replace_busy(ranks)
         elif busy:

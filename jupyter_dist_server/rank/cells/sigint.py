@@ -42,17 +42,14 @@ class InterruptHandlers:
             raise KeyboardInterrupt
 
     def _end_interrupts(self) -> None:
-        """Ignore interrupts: once the cell has ended, one would end the rank.
-
-        Until the rank is idle, whoever stops the cell learns that it runs: to end a profile waits
-        for what the cell has begun on its GPU, which needs the process group to be broken.
-        """
+        """Ignore interrupts: once the cell has ended, one would end the rank."""
         while True:
             try:
                 ignore_sigint()
                 break
             except KeyboardInterrupt:
                 continue
+        self._running = ""
 
     @hears(CancelRequest)
     def dist_cancel_request(self, asked: Asked[CancelRequest]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
@@ -32,8 +31,6 @@ Magic = TypeVar("Magic")
 
 TRACE = "application/vnd.jupyter-dist.trace+json"
 """What JupyterLab with our extension shows as a link and a button."""
-_AFTER_FAILURE = 10.0
-"""Seconds for which the profile of a cell that failed is waited for: a rank may be stuck."""
 
 
 def can_profile(magic: Magic) -> Magic:
@@ -83,28 +80,30 @@ def reported(pool: CurrentPool, ranks: Sequence[int], cell: int) -> Iterator[Non
         raise
     except BaseException:
         try:  # the pool may have ended; why the cell failed matters more
-            _report(pool, ranks, cell, _AFTER_FAILURE)
+            _report(pool, _that_respond(pool, ranks), cell)
         except DistError as error:
             print(f"The profile could not be fetched: {error.message}", file=sys.stderr)
-        except asyncio.TimeoutError:
-            why = f"a rank has not answered for {_AFTER_FAILURE:g} s."
-            print(f"The profile could not be fetched: {why}", file=sys.stderr)
         except KeyboardInterrupt:
             print("The profile was not fetched.", file=sys.stderr)
         raise
     _report(pool, ranks, cell)
 
 
-def _report(pool: CurrentPool, ranks: Sequence[int], cell: int, limit: float | None = None) -> None:
-    """Show why a cell was slow, and write the trace of its ranks, which may take `limit` seconds.
-
-    Raises
-    ------
-    asyncio.TimeoutError
-        If it takes longer.
-    """
+def _that_respond(pool: CurrentPool, ranks: Sequence[int]) -> list[int]:
+    """Leave out ranks that are stuck: their profile would be waited for until they are replaced."""
     _, client = pool.require()
-    said, traces = pool.loop.run(asyncio.wait_for(profiles_of(client, ranks), limit))
+    said = pool.loop.run(client.status(ranks=ranks))
+    if silent := [rank for rank in ranks if rank not in said and rank not in client.dead]:
+        verb = "does" if len(silent) == 1 else "do"
+        who = name_ranks(silent).capitalize()
+        print(f"{who} {verb} not respond, and told no profile.", file=sys.stderr)
+    return [rank for rank in ranks if rank not in silent]
+
+
+def _report(pool: CurrentPool, ranks: Sequence[int], cell: int) -> None:
+    """Show why a cell was slow, and write the trace of its ranks."""
+    _, client = pool.require()
+    said, traces = pool.loop.run(profiles_of(client, ranks))
     good = {rank: profile for rank, profile in said.items() if profile.status == "ok"}
     if good:
         print(verdict(good))
@@ -162,7 +161,7 @@ def _missing(ranks: Sequence[int], said: dict[int, RankProfile]) -> list[str]:
         if profile is None:
             whys.setdefault("died", []).append(rank)
         elif profile.status == "none":
-            whys.setdefault("did not begin the cell", []).append(rank)
+            whys.setdefault("did not begin the cell, or did not end it", []).append(rank)
         elif profile.status == "failed":
             whys.setdefault(f"could not be profiled: {profile.why}", []).append(rank)
     return [f"{name_ranks(those).capitalize()} {why}." for why, those in whys.items()]
