@@ -174,11 +174,16 @@ def test_everything_of_a_user_is_killed_at_once(queue: Queue) -> None:
     waits = queue.submit("-c", "0", "-d", f"afterany:{lost}", "true")
     for job in (lost, again):
         wait_for(lambda job=job: queue.show(job)["started"] and queue.output(job), "output")
-    while victims := alive(queue):
-        for process in victims:
+    victims: set[psutil.Process] = set()
+    while new := set(alive(queue)) - victims:  # none may live to see that others have ended
+        for process in new:
             with suppress(psutil.NoSuchProcess):
-                process.kill()
-        psutil.wait_procs(victims, 1)
+                process.suspend()
+        victims |= new
+    for process in victims:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    wait_for(lambda: not alive(queue), "the end of all processes")
     (queue.folder / "go").touch()
     assert queue.show(lost)["state"] == NODE_FAIL, "the next command says so"
     assert queue.ended(waits)["state"] == COMPLETED

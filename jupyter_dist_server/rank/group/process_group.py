@@ -100,7 +100,7 @@ class ProcessGroup:
             return noticed
 
         wrap_maker(noticing)
-        wrap_gloo(lambda make, opened=False: noticing(make))  # what splits groups, too
+        wrap_gloo(lambda make, opened=False: noticing(make) if opened else make)  # split groups
 
     def serve(self, listener: int) -> None:
         """Be the store's server, on a descriptor that listens already (rank 0)."""
