@@ -16,14 +16,14 @@ _ANSWER = 0.3
 """Seconds within which a rank tells its status, unless C code holds the GIL."""
 _ASK_EVERY = 0.05
 """Seconds between two looks at ranks that are busy with a cell that nobody waits for."""
+_MEANT = 5.0
+"""Seconds for which a group that was not made is to be broken: later, others may have made one."""
 PATIENCE = 5.0
 """Seconds that the ranks may take to meet in a new group, before a cell."""
 _MORE = 1.4
 """How many times as long their replies may take: those that met nobody say so at its end."""
 LATE = 30.0
 """The same with further tries, if ranks that are idle did not meet: the machine may be busy."""
-_MEANT = 5.0
-"""Seconds for which a group that was not made is to be broken: later, others may have made one."""
 AFTER_CELL = 1.5
 """The same after a cell that did not end well: who has stopped it waits for this."""
 

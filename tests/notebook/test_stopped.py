@@ -113,9 +113,12 @@ def test_a_stopped_notebook_that_keeps_another_one_from_the_pool_is_named(
     one.ok("%%distributed\nrank")  # it keeps the execution lock until somebody wants it
     victim.suspend()
     said = f"process {victim.pid} has the execution lock, and is stopped (SIGSTOP, a debugger)"
-    result = other.ok(
-        "%%distributed\nrank", until=lambda seen: said in seen.shown, act=victim.resume
-    )
+    try:
+        result = other.ok(
+            "%%distributed\nrank", until=lambda seen: said in seen.shown, act=victim.resume
+        )
+    finally:
+        victim.resume()
     assert result.said_by("0") == {0} and result.said_by("1") == {1}
     assert one.ok("%%distributed\nrank").lines == ["[0]   0", "[1]   1"]
 

@@ -35,7 +35,7 @@ def test_what_a_form_shows_at_first_can_be_started(client: Client) -> None:
     client.call("DELETE", f"pools/{pool['id']}?wait=1")
 
 
-def test_a_cluster_that_hangs_is_asked_once_for_all_forms(tmp_path: Path) -> None:
+def test_a_cluster_that_hangs_is_not_asked_by_each_form(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     scontrol, asked = tmp_path / "bin" / "scontrol", tmp_path / "asked"
     scontrol.write_text(f"#!/bin/sh\necho $$ >> {asked}\nexec sleep 600\n")

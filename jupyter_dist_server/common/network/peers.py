@@ -39,11 +39,17 @@ def user_name(uid: int) -> str:
         return f"uid {uid}"
 
 
+def _credentials(sock: socket.socket) -> tuple[int, int, int]:
+    """Return the pid, uid and gid at the other end of a Unix socket (Linux)."""
+    said = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, uid, gid = struct.unpack("3i", said)
+    return pid, uid, gid
+
+
 def unix_peer(sock: socket.socket) -> int:
     """Return the uid of the process at the other end of a Unix socket."""
     if sys.platform == "linux":
-        credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        return int(struct.unpack("3i", credentials)[1])
+        return _credentials(sock)[1]
     else:
         LOCAL_PEERCRED, size = 1, 128  # of macOS and BSD: struct xucred begins with version and uid
         return int(struct.unpack_from("Ii", sock.getsockopt(0, LOCAL_PEERCRED, size))[1])
@@ -52,8 +58,7 @@ def unix_peer(sock: socket.socket) -> int:
 def unix_peer_pid(sock: socket.socket) -> int:
     """Return the process that has connected a Unix socket, or serves it."""
     if sys.platform == "linux":
-        credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        return int(struct.unpack("3i", credentials)[0])
+        return _credentials(sock)[0]
     else:
         LOCAL_PEERPID = 2  # of macOS
         return sock.getsockopt(0, LOCAL_PEERPID)
