@@ -2,16 +2,19 @@
 
 Breaking is done on the control thread while the main thread waits in a collective. gloo offers no
 way to end such a wait, but it ends with an error once the connections it waits for are shut down;
-so we remember which connections each group opened. NCCL has `abort`.
+so we remember which connections each group opened. NCCL has `abort`, which waits for whatever
+runs on the GPU: it has a thread, as the control thread must answer meanwhile.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime
+import logging
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Collection
 from functools import wraps
@@ -24,6 +27,8 @@ from ..request_handlers import Asked, hears
 from ..torch_internals import Make, begun_in, end_rpc, groups, wrap_gloo, wrap_maker
 from .gloo_guard import Connection, GlooGuard, connections
 from .user_group import UserGroup, no_group
+
+_LOG = logging.getLogger(__name__)
 
 
 class ProcessGroup:
@@ -77,6 +82,8 @@ class ProcessGroup:
         self._generation = 0
         self._breaks = 0
         """How often the group was broken."""
+        self._aborting: threading.Thread | None = None
+        """What aborts NCCL's communicators; it ends once the GPU has done what it runs."""
         self._server: Any = None
         self._store: Any = None
         self._connections: set[Connection] = set()
@@ -138,6 +145,8 @@ class ProcessGroup:
 
         self.asked_for = name
         self.leave()
+        if "nccl" in self._backend:  # a GPU that has failed fails here, while nobody waits in NCCL
+            torch.cuda.synchronize(self.device)
         self._generation, breaks = generation, self._breaks
         self.since = time.time()
         limit = datetime.timedelta(seconds=patience)
@@ -215,6 +224,8 @@ class ProcessGroup:
         """Destroy the group, and those that the user made."""
         if self._users.standing is not None:
             self.break_up(self._generation)  # or we would wait for what is under way
+            if self._aborting:
+                self._aborting.join()
             self._users.end()
         self.name = None
         self._connections.clear()
@@ -232,8 +243,10 @@ class ProcessGroup:
         self._breaks += 1
         self.name = None
         if "nccl" in self._backend:
-            for group in groups():
-                group.abort()
+            self._aborting = threading.Thread(
+                target=_abort, args=(groups(),), name="NCCL's abort", daemon=True
+            )
+            self._aborting.start()
         stores = {self.port, _port_of_programs()}
         for connection, sock in connections():
             # The stores' too: `new_group` and `init_rpc` wait there for ranks that do not come.
@@ -269,6 +282,14 @@ class GroupHandlers:
             finally:
                 signal.signal(signal.SIGINT, handler)
         asked.reply(RegroupReply(failure))
+
+
+def _abort(groups: list[Any]) -> None:
+    for group in groups:
+        try:
+            group.abort()
+        except Exception:  # its GPU may have failed
+            _LOG.exception("A process group could not be aborted.")
 
 
 def _port_of_programs() -> int | None:
