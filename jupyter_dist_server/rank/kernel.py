@@ -13,7 +13,14 @@ import msgspec
 import zmq
 
 from ..common.protocol.jupyter_messages import Content
-from ..common.protocol.ranks.cell_messages import ENDS_CELL, GROUP, INTERRUPTED_AT, cell_topic
+from ..common.protocol.ranks.cell_messages import (
+    CUDA_ERROR,
+    ENDS_CELL,
+    GROUP,
+    INTERRUPTED_AT,
+    LOST_CUDA,
+    cell_topic,
+)
 from ..common.protocol.ranks.evidence import EvidenceRequest
 from ..common.protocol.ranks.memory_messages import EstimateRequest, MemoryRequest
 from ..common.protocol.ranks.parcel_messages import PARCEL_REQUESTS
@@ -46,6 +53,7 @@ from .output.threads_of_cells import let_threads_inherit_context
 from .profile.profile_handlers import ProfileHandlers
 from .rank_report import Reporter
 from .request_handlers import Asked, hears, refusal
+from .torch_internals import cuda_works
 from .variables.value_handlers import ValueHandlers
 from .variables.variable_handlers import VariableHandlers
 from .waits.evidence_handlers import EvidenceHandlers
@@ -151,10 +159,12 @@ class RankKernel(
         handler = ignore_sigint()
         try:
             self._begin(asked.execution_count, asked.cell_id)
-            with self.profiled(asked.profile):
+            with self.profiled(asked.profile) as recording:
                 try:
                     self._allow_interrupts(cell)
                     reply = await run_cell(self, self.shell, asked.code, asked.allow_stdin)
+                    if recording:  # here a stop can end what the GPU waits for
+                        recording.wait_for_gpu()
                 finally:
                     self._end_interrupts()
         except KeyboardInterrupt:  # not in the cell any more, nor quite out of it
@@ -170,6 +180,8 @@ class RankKernel(
         self._ended = in_one_line(reply)
         if reply["status"] != "ok":
             reply = reply | {GROUP: self.group.fingerprint()}
+        if CUDA_ERROR in str(reply.get("evalue")) and not cuda_works():
+            reply = reply | {LOST_CUDA: True}
         if self._interrupted_at:
             reply = reply | {INTERRUPTED_AT: msgspec.to_builtins(self._interrupted_at)}
         outbox.end(cell, request["header"])

@@ -69,6 +69,14 @@ def set_default_group(group: ProcessGroup | None) -> None:
     distributed_c10d._update_default_pg(group)
 
 
+def set_backend_name(group: ProcessGroup, name: str) -> None:
+    """Choose what `torch.distributed.get_backend` tells of a group."""
+    from torch.distributed import distributed_c10d
+
+    known = _world().pg_map
+    known[group] = (distributed_c10d.Backend(name), *known[group][1:])
+
+
 def forget_groups() -> list[ProcessGroup]:
     """Have no group any more, but end none; return them, for somebody to keep."""
     import torch.distributed.distributed_c10d as c10d
@@ -198,6 +206,27 @@ def _end_rpc(api: Any) -> None:
         api._destroy_rref_context(True)
     api._cleanup_python_rpc_handler()
     api._reset_current_rpc_agent()
+
+
+# -- CUDA -------------------------------------------------------------------------------------
+
+
+def cuda_works() -> bool:
+    """Tell whether CUDA still does something: after some errors it fails until the process ends.
+
+    See ``cudaErrorAssert`` and others in
+    https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html.
+    """
+    import torch
+
+    if not torch.cuda.is_initialized():
+        return True
+    try:
+        if not torch.cuda.is_current_stream_capturing():  # a question would end that
+            torch.cuda.current_stream().query()
+    except RuntimeError:
+        return False
+    return True
 
 
 # -- the flight recorder ----------------------------------------------------------------------

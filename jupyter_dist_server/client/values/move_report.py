@@ -29,7 +29,7 @@ def raise_failures(expression: str, replies: Replies) -> None:
             failures.setdefault((reply.status, reply.why), []).append(rank)
     for (status, why), ranks in failures.items():
         where = name_ranks(ranks)
-        why = why.rstrip(".")
+        why = why.strip().rstrip(".")
         if status == "missing":
             verb = "has" if len(ranks) == 1 else "have"
             raise DistError(

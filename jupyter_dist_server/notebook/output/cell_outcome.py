@@ -10,7 +10,7 @@ from ...client.cell_execution import Execution, Reply
 from ...client.pool_client import PoolClient
 from ...common.processes.process_ref import POOL_ENDED, RESTARTED, STOPPED
 from ...common.protocol.jupyter_messages import Content
-from ...common.protocol.ranks.cell_messages import ENDS_CELL, INTERRUPTED_AT
+from ...common.protocol.ranks.cell_messages import ENDS_CELL, INTERRUPTED_AT, LOST_CUDA
 from ...common.protocol.ranks.rank_messages import Whereabouts
 from ...common.rank_specs import format_ranks
 from .lost_nodes import ranks_on_lost_nodes, say_lost_nodes
@@ -187,6 +187,9 @@ class Outcome:
                 yield f"{name_ranks(ranks)} {were} {cause} meanwhile."
             else:
                 yield f"{name_ranks(ranks)}{self._where(ranks)} died: {cause}."
+        if without_cuda := [rank for rank in self._ranks if LOST_CUDA in replies[rank].content]:
+            where = self._where(without_cuda)
+            yield f"CUDA no longer works on {name_ranks(without_cuda).lower()}{where}."
         yield from self._causes
         late = by_status.get("late", [])
         if late:
@@ -201,15 +204,21 @@ class Outcome:
         gone = {r for cause, rs in causes.items() if cause not in (RESTARTED, STOPPED) for r in rs}
         stops = failed or self.stopped
         elsewhere = set(self._dead) if self._group.suspect and stops else set()
-        lost = gone | set(late) | elsewhere
+        lost = gone | set(late) | elsewhere | {*without_cuda}
         if on_lost_nodes := lost & set(self._on_lost_nodes):
             yield self._lost_nodes
             lost -= on_lost_nodes
         if lost:
             them = f"rank{'s' * (len(lost) > 1)} {format_ranks(lost)}"
             yield f"Replace {them} with %dist_restart --ranks {format_ranks(lost)}."
-            if late:
+            if late or without_cuda:
                 yield f"{_whose(lost).capitalize()} variables are then lost."
+            if without_cuda:
+                yield (
+                    "CUDA reports errors late. To see the line that caused this one, "
+                    "start ranks with %dist_init --env CUDA_LAUNCH_BLOCKING=1."
+                )
+            if late:
                 end = "replaced or idle" if lost == set(late) else "replaced"
                 are = "it is" if len(lost) == 1 else "they are"
                 yield f"Collectives work again once {are} {end}."
