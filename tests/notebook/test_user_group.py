@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -59,21 +60,37 @@ def test_functions_that_set_up_and_clean_up(pool: Notebook) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("backend", "arguments"),
     [
-        "'gloo', init_method='env://'",
-        "init_method='tcp://127.0.0.1:12355', rank=rank, world_size=world_size",
-        "backend='cpu:gloo', timeout=datetime.timedelta(seconds=30), device_id=torch.device('cpu')",
-        "'gloo', store=dist.HashStore(), rank=rank, world_size=world_size",
+        ("gloo", "'gloo', init_method='env://'"),
+        ("gloo", "init_method='tcp://127.0.0.1:12355', rank=rank, world_size=world_size"),
+        (
+            "cpu:gloo",
+            "backend='cpu:gloo', timeout=datetime.timedelta(seconds=30), "
+            "device_id=torch.device('cpu')",
+        ),
+        ("gloo", "'gloo', store=dist.HashStore(), rank=rank, world_size=world_size"),
     ],
 )
-def test_whatever_its_arguments_a_program_gets_the_group(pool: Notebook, arguments: str) -> None:
+def test_whatever_its_arguments_a_program_gets_the_group(
+    pool: Notebook, backend: str, arguments: str
+) -> None:
     pool.ok(
         "%%distributed\nimport datetime\ndist.destroy_process_group()\n"
         f"assert not dist.is_initialized()\ndist.init_process_group({arguments})\n"
-        "assert dist.is_initialized() and dist.get_backend() == 'gloo'"
+        f"assert dist.is_initialized() and dist.get_backend() == {backend!r}"
     )
     assert reduces(pool)
+
+
+def test_a_script_does_not_see_the_backend_that_a_cell_asked_for(
+    pool: Notebook, tmp_path: Path
+) -> None:
+    script = tmp_path / "backend.py"
+    script.write_text("import torch.distributed as dist\nprint(dist.get_backend())\n")
+    pool.ok("%%distributed\ndist.init_process_group('cpu:gloo')")
+    assert pool.ok("%%distributed\nprint(dist.get_backend())").lines == ["[0-1] cpu:gloo"]
+    assert pool.ok(f"%dist_run {script}").lines == ["[0-1] gloo"]
 
 
 def test_what_a_program_says_of_time_limits_holds_until_it_destroys_the_group(
@@ -147,6 +164,7 @@ def test_torchs_own_errors_have_no_frame_of_ours(pool: Notebook) -> None:
 def test_a_program_that_asks_for_nccl_is_told_that_it_has_gloo(pool: Notebook) -> None:
     result = pool.ok("%%distributed\ndist.init_process_group('nccl')")
     assert "called with nccl, but this pool uses gloo instead" in result.stream("stderr")
+    pool.ok("%%distributed\nassert dist.get_backend() == 'gloo'")
 
 
 def test_meshes_get_the_group_too(pool: Notebook) -> None:

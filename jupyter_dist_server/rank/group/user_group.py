@@ -25,6 +25,7 @@ from ..torch_internals import (
     group_count,
     groups,
     restore_time_limits,
+    set_backend_name,
     set_default_group,
     set_group_count,
     set_time_limit,
@@ -129,6 +130,7 @@ class UserGroup:
         """Let a program begin as the first one did, if an earlier one destroyed the group."""
         if self.standing is not None:
             set_default_group(self.standing)
+            set_backend_name(self.standing, self._backend)
 
     def require(self) -> Any:
         """Return the pool's group, or say why there is none."""
@@ -150,8 +152,12 @@ class UserGroup:
             return
         standing = self.require()
         self._check_place(asked)
-        self._check_backend(asked.get("backend"))
+        backend = asked.get("backend") or self._backend
+        self._check_backend(backend)
         set_default_group(standing)
+        # Programs choose by `get_backend() == "nccl"` where their tensors are.
+        is_ours = _names(backend) <= _names(self._backend)
+        set_backend_name(standing, backend if is_ours else self._backend)
         if timeout := asked.get("timeout"):
             set_time_limit(standing, timeout)
 
@@ -194,10 +200,9 @@ class UserGroup:
                     else "Omit the argument, or pass int(os.environ['RANK']).",
                 )
 
-    def _check_backend(self, asked: str | None) -> None:
+    def _check_backend(self, asked: str) -> None:
         """Warn if gloo has to do what NCCL was asked to do; refuse what the group cannot do."""
-        wanted = _names(asked or "undefined") - {"undefined"}
-        missing = wanted - _names(self._backend)
+        missing = _names(asked) - {"undefined"} - _names(self._backend)
         if not missing:
             return
         said = f"init_process_group was called with {asked}, but this pool uses {self._backend}"
