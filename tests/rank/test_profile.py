@@ -74,6 +74,21 @@ def test_kernels_of_nccl() -> None:
     assert before == {"step": 20, "kernels": 20, "DataLoader": 5, "In[1] line 2": 10}
 
 
+def test_copies_between_cpu_and_gpu_are_no_computation() -> None:
+    trace = text(
+        event("Memcpy HtoD (Pinned -> Device)", "gpu_memcpy", 0, 20),
+        event("sgemm", "kernel", 10, 30),
+        event("Memcpy DtoD (Device -> Device)", "gpu_memcpy", 30, 35),
+        event("ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)", "kernel", 40, 50),
+        event("Memcpy DtoH (Device -> Pageable)", "gpu_memcpy", 45, 90),
+    )
+    samples = [Sample(BASE, BASE + 0.1, "In[1] line 2")]
+    profile = reduce(read_trace(trace), samples, [], [], (BASE, BASE + 0.1))
+    parts = ("compute", "communication", "exposed", "copies")
+    assert ms(profile, *parts) == [25, 10, 10, 50]
+    assert [round(spent.seconds * 1000) for spent in profile.spent] == [65]
+
+
 def test_a_host_that_runs_ahead_of_its_gpu() -> None:
     """A step takes as long as the GPU needs for it, and not as long as it takes to launch it."""
     launches = [

@@ -116,6 +116,11 @@ def test_what_all_ranks_lose() -> None:
         "The ranks are balanced: 87 % of a step is Python code between operations; "
         "no single line explains most of it."
     )
+    copied = verdict(profiles(together, compute=0.01, copies=0.15))
+    assert copied == (
+        "The ranks are balanced: 50 % of a step is copying between the CPU and the GPU; "
+        "no single line explains most of it."
+    )
     made = profiles(together, communication=0.15, exposed=0.12)
     bare = {r: RankProfile(**{**_fields(p), "collectives": []}) for r, p in made.items()}
     assert verdict(bare) == (

@@ -30,10 +30,10 @@ class ProfileHandlers(LongAnswers):
     _trace = b""
 
     @contextlib.contextmanager
-    def profiled(self, options: ProfileOptions | None) -> Iterator[None]:
+    def profiled(self, options: ProfileOptions | None) -> Iterator[Recording | None]:
         """Record what is run meanwhile; if that is not possible, it runs all the same."""
         if options is None:
-            yield
+            yield None
             return
         self._recording, self._why_not, self._trace = None, "", b""
         recording = None
@@ -46,10 +46,11 @@ class ProfileHandlers(LongAnswers):
             if recording is not None:
                 with contextlib.suppress(Exception):  # it may not have begun
                     recording.stop()
+                recording = None
         try:
-            yield
+            yield recording
         finally:
-            if recording is not None and not self._why_not:
+            if recording is not None:
                 with self._noting_failure():
                     recording.stop()
                     self._recording = recording

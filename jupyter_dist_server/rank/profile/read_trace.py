@@ -12,6 +12,7 @@ from ...common.time_intervals import Interval
 _COLLECTIVE = re.compile(r"(gloo|ucc|mpi):(\w+)")
 _MESSAGES = ("send", "recv", "recvAnySource")
 _KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
+_BETWEEN_CPU_AND_GPU = ("Memcpy HtoD", "Memcpy DtoH")
 _LAUNCHES = ("cuda_runtime", "cuda_driver")
 _NCCL = re.compile(r"nccl\w*?[Kk]ernel_?(\w*?)(_|\(|$)")
 
@@ -104,11 +105,16 @@ class Trace:
 
     def kernels(self) -> list[Interval]:
         """Return when the GPU computed."""
+        others = ("nccl", *_BETWEEN_CPU_AND_GPU)
         return [
             self.time(event)
             for event in self._events
-            if event.cat in _KERNELS and not event.name.startswith("nccl")
+            if event.cat in _KERNELS and not event.name.startswith(others)
         ]
+
+    def copies(self) -> list[Interval]:
+        """Return when something was copied from the CPU to the GPU, or back."""
+        return [self.time(e) for e in self._events if e.name.startswith(_BETWEEN_CPU_AND_GPU)]
 
     def done(self, moment: float) -> float:
         """Return when the GPU had done what the host had launched by a moment; at least that."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import time
 from pathlib import Path
@@ -11,6 +12,8 @@ from ...common.protocol.ranks.rank_messages import ProfileOptions
 from ..torch_internals import profiler_runs
 from ..waits.flight_recorder import quiet_stderr
 from .line_sampler import Sampler
+
+_LOG = logging.getLogger(__name__)
 
 
 class Recording:
@@ -36,7 +39,9 @@ class Recording:
         if torch.cuda.is_available():
             activities.append(torch.profiler.ProfilerActivity.CUDA)
         self._profiler = torch.profiler.profile(
-            activities=activities, profile_memory=options.memory
+            activities=activities,
+            profile_memory=options.memory,
+            acc_events=True,  # it changes nothing, but without it some versions of torch warn
         )
         self._most_steps = options.steps
         self._optimizer: Any = None
@@ -60,6 +65,16 @@ class Recording:
         self.started = time.time()
         self.sampler.start()
 
+    def wait_for_gpu(self) -> None:
+        """Wait until the GPU has done what the cell has launched, as that is a part of it."""
+        import torch
+
+        if self._is_on and torch.cuda.is_initialized():
+            try:
+                torch.cuda.synchronize()
+            except RuntimeError:  # the profiler's end says so
+                _LOG.info("The GPU has failed.", exc_info=True)
+
     def stop(self) -> None:
         """End; whatever was recorded stays.
 
@@ -72,11 +87,7 @@ class Recording:
             raise self._failure
         if not self._is_on:
             return
-        import torch
-
         self._is_on = False
-        if torch.cuda.is_initialized():  # what the cell has launched is a part of it
-            torch.cuda.synchronize()
         self.ended = time.time()
         self._hook.remove()
         self._optimizer = None
@@ -101,6 +112,7 @@ class Recording:
         self.steps.append(time.time())
         if len(self.steps) == self._most_steps:
             try:
+                self.wait_for_gpu()
                 self.stop()
             except Exception as error:  # the user's `optimizer.step()` has no part in it
                 self._failure = error

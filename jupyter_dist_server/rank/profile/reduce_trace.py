@@ -89,6 +89,7 @@ def reduce(
         exposed=length(common(alone, window)),
         computing=coarse(common(busy, window), _MOST_SPANS),
         communicating=coarse(common(alone, window), _MOST_SPANS),
+        copies=length(common(union(trace.copies()), rest)),
         spent=_told(_spent(places, [(b, e, 0) for b, e in rest]).get(0, Counter())),
         collectives=_collectives(told[:_MOST], alone, labelled + places, begin),
         left_out=in_window - min(len(told), _MOST),

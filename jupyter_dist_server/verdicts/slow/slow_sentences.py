@@ -104,7 +104,10 @@ def _because(cause: Spent | None) -> str:
 
 
 def _other_sentence(mean: Account, step: str, profiles: Profiles) -> str:
-    said = f"{_percent(mean.part(mean.other))} of {step} is Python code between operations"
+    seconds, what = mean.other, "Python code between operations"
+    if mean.copies >= _MOST * mean.other:
+        seconds, what = mean.copies, "copying between the CPU and the GPU"
+    said = f"{_percent(mean.part(seconds))} of {step} is {what}"
     totals: dict[str, float] = {}
     for profile in profiles.values():
         for spent in profile.spent:

@@ -11,7 +11,7 @@ from .lateness import Profiles, Waiting
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds of one step of a rank; `step` is the sum of the others but `hidden`."""
+    """Seconds of one step of a rank; `step` is the sum of the others but `copies` and `hidden`."""
 
     step: float
     compute: float
@@ -21,7 +21,9 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     waiting: float
     """For other ranks, in collectives."""
     other: float
-    """Python code between operations, and anything that torch does not know."""
+    """Python code between operations, copying between CPU and GPU, and what torch does not know."""
+    copies: float
+    """The part of that in which something was copied."""
     hidden: float
     """Communication while something else is done."""
 
@@ -57,6 +59,7 @@ def account(profile: RankProfile, waiting: float, skew: float) -> Account:
         communication=communication / steps,
         waiting=waiting / steps,
         other=max(0.0, whole - known) / steps,
+        copies=profile.copies / steps,
         hidden=max(0.0, profile.communication - profile.exposed) / steps,
     )
 

@@ -78,8 +78,10 @@ class RankProfile(RankReply, frozen=True, kw_only=True):
     """When that was; times that are close to each other are one."""
     communicating: list[Interval] = msgspec.field(default_factory=list)
     """When it did nothing but communicate, or wait for other ranks."""
+    copies: float = 0.0
+    """Copying between the CPU and the GPU while nothing else was done."""
     spent: list[Spent] = msgspec.field(default_factory=list)
-    """What most of the time was spent on."""
+    """What most of the rest was spent on, copying included."""
     collectives: list[CollectiveTime] = msgspec.field(default_factory=list)
     left_out: int = 0
     """Collectives that are not listed, as there are too many."""
