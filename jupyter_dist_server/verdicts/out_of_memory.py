@@ -44,7 +44,9 @@ def out_of_memory_sentences(
     for rank, error in sorted(errors.items()):
         reply = said.get(rank)
         if reply and not reply.busy:
-            alike.setdefault((_asked(error), _held(reply), _of_torch(reply)), []).append(rank)
+            alike.setdefault((_asked(error), _held(reply), _of_torch(error, reply)), []).append(
+                rank
+            )
     for (asked, held, of_torch), ranks in alike.items():
         who = name_ranks(ranks).capitalize()
         whose = "its variables hold" if len(ranks) == 1 else "the variables of each hold"
@@ -53,7 +55,7 @@ def out_of_memory_sentences(
         else:
             yield f"The variables of {name_ranks(ranks)} hold {held}."
         if of_torch:
-            yield f"torch has allocated {of_torch}."
+            yield f"torch {of_torch}."
     on_gpus = {
         rank: said[rank].exhausted
         for rank, error in sorted(errors.items())
@@ -112,6 +114,11 @@ def _name(held: Held) -> str:
     return f"`{held.name}` {format_bytes(held.nbytes)}{made}"
 
 
-def _of_torch(reply: MemoryReply) -> str:
+def _of_torch(error: str, reply: MemoryReply) -> str:
     use = reply.torch
-    return f"{format_bytes(use.allocated)} of {format_bytes(use.total)} on the GPU" if use else ""
+    if not use:
+        return ""
+    # What failed is freed by now, and explains nothing.
+    then = reply.exhausted.allocated if reply.exhausted and _ON_GPU in error else 0
+    had = "had allocated" if then else "has allocated"
+    return f"{had} {format_bytes(then or use.allocated)} of {format_bytes(use.total)} on the GPU"

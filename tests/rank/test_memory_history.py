@@ -73,6 +73,7 @@ def test_a_snapshot_is_kept_until_another_cell_begins(tmp_path: Path) -> None:
     assert exhausted
     assert exhausted.snapshot == str(file)
     assert exhausted.by_line[0].nbytes == 7
+    assert exhausted.allocated == 112, "of threads without a Python stack, too"
     assert pickle.loads(file.read_bytes()) == SNAPSHOT
     assert [*tmp_path.iterdir()] == [file]
     history.forget()

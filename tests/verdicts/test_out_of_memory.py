@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from jupyter_dist_server.common.protocol.ranks.evidence import CodePlace
 from jupyter_dist_server.common.protocol.ranks.memory_messages import (
@@ -59,6 +60,12 @@ def test_ranks_that_differ_and_on_gpus() -> None:
     assert list(out_of_memory_sentences(dict.fromkeys(range(3), ON_GPU), {0: same, 1: same})) == [
         "Ranks 0-1 asked for 20.00 GiB; the variables of each hold 1 GiB (`model` 1 GiB).",
         "torch has allocated 70 GiB of 80 GiB on the GPU.",
+    ]
+    full = replace(same, exhausted=Exhausted([], "", 78 * GIB))
+    said = [*out_of_memory_sentences({0: ON_GPU}, {0: full})]
+    assert said[1:] == ["torch had allocated 78 GiB of 80 GiB on the GPU."], "now it has less"
+    assert "torch has allocated 70 GiB of 80 GiB on the GPU." in [
+        *out_of_memory_sentences({0: OF_NUMPY}, {0: full})
     ]
     assert list(out_of_memory_sentences({3: ""}, {3: rank({})})) == [
         "The variables of rank 3 hold no tensors or arrays."

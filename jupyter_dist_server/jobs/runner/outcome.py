@@ -102,7 +102,9 @@ def _out_of_memory(job: Job, begins: Mapping[str, int]) -> str:
     """Return a sentence if the last lines of the output say that memory ran out."""
     for text in _last_lines(begins):
         if found := _GPU_MEMORY.search(text):
-            return f"GPU memory ran out: {found[0].strip()[:_LONGEST]}"
+            # What torch says of its caches would fill a table; the output has it.
+            said = found[0].partition(" GPU ")[0].strip()
+            return f"GPU memory ran out: {said[:_LONGEST]}"
         if job.memory and (found := _MEMORY.search(text)):
             return f"Memory ran out (--mem): {found[0].strip()[:_LONGEST]}"
     return ""

@@ -11,7 +11,7 @@ import logging
 import os
 import pickle
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +56,11 @@ class MemoryHistory:
         if self.exhausted and time.monotonic() < self._kept_at + _EVERY:
             return
         by_line: list[Allocated] = []
-        file, new = "", self._file.with_suffix(".new")
+        file, new, allocated = "", self._file.with_suffix(".new"), 0
         try:
             snapshot = read()
             by_line = allocated_by_line(snapshot)
+            allocated = sum(block["size"] for block in _allocated_blocks(snapshot))
             new.write_bytes(pickle.dumps(snapshot))
             os.replace(new, self._file)
             file = str(self._file)
@@ -67,7 +68,7 @@ class MemoryHistory:
             _LOG.exception("What fills the memory of the GPU could not be kept.")
             with contextlib.suppress(OSError):
                 new.unlink()
-        self.exhausted = Exhausted(by_line, file)
+        self.exhausted = Exhausted(by_line, file, allocated)
         self._kept_at = time.monotonic()
 
     def forget(self) -> None:
@@ -85,15 +86,19 @@ def allocated_by_line(snapshot: Mapping[str, Any]) -> list[Allocated]:
         what they allocate is left out.
     """
     by_line: dict[CodePlace, int] = {}
-    for segment in snapshot["segments"]:
-        for block in segment["blocks"]:
-            if block["state"] != "active_allocated":
-                continue
-            frames = [
-                TorchFrame(frame["name"], frame["filename"], frame["line"])
-                for frame in block.get("frames", ())
-            ]
-            if place := users_place(frames):
-                by_line[place] = by_line.get(place, 0) + block["size"]
+    for block in _allocated_blocks(snapshot):
+        frames = [
+            TorchFrame(frame["name"], frame["filename"], frame["line"])
+            for frame in block.get("frames", ())
+        ]
+        if place := users_place(frames):
+            by_line[place] = by_line.get(place, 0) + block["size"]
     largest = sorted(by_line.items(), key=lambda item: -item[1])[:_MOST]
     return [Allocated(place, nbytes) for place, nbytes in largest]
+
+
+def _allocated_blocks(snapshot: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for segment in snapshot["segments"]:
+        for block in segment["blocks"]:
+            if block["state"] == "active_allocated":
+                yield block

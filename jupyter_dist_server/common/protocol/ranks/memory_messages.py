@@ -50,6 +50,8 @@ class Exhausted(msgspec.Struct, frozen=True):
     """What was allocated then, the largest amount first."""
     snapshot: str
     """A file for torch's viewer; empty if it could not be written."""
+    allocated: int = 0
+    """Bytes that torch had allocated; 0 if that is not known."""
 
 
 class MemoryReply(RankReply, frozen=True, kw_only=True):
