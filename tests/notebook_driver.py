@@ -109,6 +109,32 @@ class Notebook:
                 content: dict[str, Any] = reply["content"]
                 return content
 
+    def wait_until_queued(self) -> None:
+        """Wait until the kernel has what was sent; the cell that runs may not end before that.
+
+        The thread that takes messages in has handed over earlier ones when a subshell answers.
+        """
+        session, control = self.client.session, self.client.control_channel
+        control.send(session.msg("create_subshell_request", {}))
+        subshell = self.client.get_control_msg(timeout=PATIENCE)["content"]["subshell_id"]
+        question = session.msg("kernel_info_request", {})
+        question["header"]["subshell_id"] = subshell
+        self.client.shell_channel.send(question)
+        self._reply(question["header"]["msg_id"])
+        control.send(session.msg("delete_subshell_request", {"subshell_id": subshell}))
+        self.client.get_control_msg(timeout=PATIENCE)
+
+    def stops_run_all(self, failing: str, folder: Path) -> bool:
+        """Tell whether a cell that fails on ranks keeps the next one from running."""
+        go = folder / "go"
+        waiting = f"while not os.path.exists({str(go)!r}): time.sleep(0.01)"
+        first = self.send(f"%%distributed\nimport os, time\n{waiting}\n{failing}")
+        second = self.send("print('must not run')")
+        self.wait_until_queued()
+        go.touch()
+        assert self.follow(first).status == "error"
+        return self.follow(second).status == "aborted"
+
     def ok(self, code: str, **options: Any) -> Result:
         """Run a cell that must go well."""
         result = self.run(code, **options)

@@ -82,13 +82,7 @@ def test_a_long_message_is_cut(ranks: Notebook) -> None:
 
 
 def test_a_failing_cell_stops_run_all(ranks: Notebook, tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    waiting = f"while not os.path.exists({str(go)!r}): time.sleep(0.01)"
-    first = ranks.send(f"%%distributed\nimport os, time\n{waiting}\nraise RuntimeError('stop')")
-    second = ranks.send("print('must not run')")
-    go.touch()
-    assert ranks.follow(first).status == "error"
-    assert ranks.follow(second).status == "aborted"
+    assert ranks.stops_run_all("raise RuntimeError('stop')", tmp_path)
 
 
 def test_an_error_whose_message_cannot_be_made_is_named(ranks: Notebook) -> None:

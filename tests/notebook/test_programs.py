@@ -89,12 +89,9 @@ def test_what_a_called_function_shows_is_shown(ranks: Notebook) -> None:
 
 
 def test_a_cell_whose_script_fails_stops_run_all_and_nbconvert(
-    ranks: Notebook, failing: Path
+    ranks: Notebook, failing: Path, tmp_path: Path
 ) -> None:
-    first = ranks.send(f"%%distributed\n%run {failing}")
-    second = ranks.send("print('must not run')")
-    assert ranks.follow(first).status == "error"
-    assert ranks.follow(second).status == "aborted"
+    assert ranks.stops_run_all(f"%run {failing}", tmp_path)
 
 
 @pytest.mark.parametrize("code", ["exit()\nprint('not here')", "quit", "import sys; sys.exit()"])

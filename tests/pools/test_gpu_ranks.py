@@ -17,6 +17,8 @@ from ..notebook_driver import Notebook, plain_notebook
 
 pytestmark = pytest.mark.gpu
 
+REDUCE = "t = torch.ones(1, device=device)\ndist.all_reduce(t)\nprint(int(t))"
+
 
 @pytest.fixture
 def notebook(tmp_path: Path) -> Iterator[Notebook]:
@@ -75,8 +77,7 @@ def test_a_stopped_cell_leaves_nccl_in_order(notebook: Notebook) -> None:
     assert "Timed out after" in notebook.fails(
         "%%distributed --timeout 3\nimport time\nwhile True:\n    time.sleep(0.01)"
     )
-    code = "%%distributed\nt = torch.ones(1, device=device)\ndist.all_reduce(t)\nprint(int(t))"
-    assert "[0] 1" in notebook.ok(code).lines
+    assert "[0] 1" in notebook.ok(f"%%distributed\n{REDUCE}").lines
 
 
 def test_what_filled_the_memory_is_told_and_kept(notebook: Notebook) -> None:
@@ -87,13 +88,71 @@ def test_what_filled_the_memory_is_told_and_kept(notebook: Notebook) -> None:
         "kept = torch.empty(free // 2, dtype=torch.uint8, device=device)\n"
         "more = torch.empty(free, dtype=torch.uint8, device=device)"
     )
-    assert re.search(r"The most memory of rank 0 was allocated at In\[\d+\] line 4 \(", said), said
+    assert re.search(r"The most memory of rank 0 was allocated at In\[\d+\] line 3 \(", said), said
+    had = re.search(r"torch had allocated ([\d.]+) GiB of ([\d.]+) GiB on the GPU", said)
+    assert had and 0.4 < float(had[1]) / float(had[2]) < 0.6, said
     file = re.search(r"allocations of rank 0 are in (\S+)", said)
     assert file, said
     snapshot = pickle.loads(Path(file[1]).read_bytes())
     assert snapshot["segments"]
     assert any(snapshot["device_traces"])
     assert "[0] 1" in notebook.ok("%%distributed\nprint(1)").lines
+
+
+def test_a_rank_whose_cuda_is_lost_is_told_and_can_be_replaced(notebook: Notebook) -> None:
+    notebook.ok("%dist_init -n 1")
+    beyond = "x = torch.zeros(4, device=device)\nprint(x[torch.tensor([10], device=device)])"
+    for cell in (beyond, "print(torch.ones(1, device=device) + 1)"):
+        said = notebook.fails(f"%%distributed\n{cell}")
+        assert re.search(r"CUDA no longer works on rank 0 \(GPU \d+ .+\)\.", said), said
+        assert "Replace rank 0 with %dist_restart --ranks 0. Its variables are then lost." in said
+        assert "CUDA_LAUNCH_BLOCKING=1" in said
+    notebook.ok("%dist_restart --ranks 0")
+    assert "no longer" not in notebook.fails("%%distributed\nraise ValueError('CUDA error: no')")
+    assert "[0] 1" in notebook.ok(f"%%distributed\n{REDUCE}").lines
+
+
+@pytest.mark.parametrize(
+    ("option", "wait"), [("", "torch.cuda.synchronize()"), ("--profile ", "pass")]
+)
+def test_a_rank_whose_gpu_does_not_end_goes_on_answering(
+    notebook: Notebook, option: str, wait: str
+) -> None:
+    notebook.ok("%dist_init -n 1")
+    notebook.ok("%%distributed --profile\npass")  # which imports what a profile needs
+    said = notebook.fails(
+        f"%%distributed {option}--timeout 3\ntorch.cuda._sleep(80 * 10**9)  # about 40 s\n{wait}"
+    )
+    assert "Rank 0 did not stop" in said, said
+    assert "%dist_restart --ranks 0" in said
+    begun = notebook.run(
+        f"%%distributed\n{REDUCE}",
+        until=lambda r: "Waiting to begin: rank 0 still runs In[" in r.shown,
+        act=notebook.interrupt,
+    )
+    assert "Waiting to begin: rank 0 still runs In[" in begun.shown
+    assert notebook.ok("%dist_restart --ranks 0").lines == []
+    assert "[0] 1" in notebook.ok(f"%%distributed\n{REDUCE}").lines
+
+
+def test_copies_from_the_gpu_are_not_taken_for_computation(notebook: Notebook) -> None:
+    notebook.ok("%dist_init -n 1")
+    notebook.ok("%%distributed\nblock = torch.ones(2**28, device=device)\nblock.cpu()")
+    shown = notebook.ok(
+        "%%distributed --profile\nfor _ in range(4):\n    block.cpu()\n    block + 1"
+    ).shown
+    assert re.search(
+        r"\d+ % of the cell is copying between the CPU and the GPU, most of it in .*line 3\.", shown
+    ), shown
+    assert "Warning" not in shown
+
+
+def test_a_program_that_asks_for_nccl_is_told_that_it_has_it(notebook: Notebook) -> None:
+    notebook.ok("%dist_init -n 1")
+    code = "dist.init_process_group('nccl')\nprint(dist.get_backend())"
+    assert "[0] nccl" in notebook.ok(f"%%distributed\n{code}").lines
+    on_both = "for where in ('cpu', device):\n    dist.all_reduce(torch.ones(1, device=where))"
+    notebook.ok(f"%%distributed\n{on_both}")
 
 
 async def test_status_shows_the_gpu_as_it_is(notebook: Notebook) -> None:
