@@ -14,7 +14,6 @@ import zmq
 
 from ..common.protocol.jupyter_messages import Content
 from ..common.protocol.ranks.cell_messages import (
-    CUDA_ERROR,
     ENDS_CELL,
     GROUP,
     INTERRUPTED_AT,
@@ -44,7 +43,7 @@ from .cells.shell import RankShell
 from .cells.sigint import InterruptHandlers
 from .cells.tracebacks import IDLE, render_one
 from .comm_handlers import CommHandlers
-from .group.process_group import GroupHandlers
+from .group.group_handlers import GroupHandlers
 from .ignore_sigint import ignore_sigint
 from .ipykernel_internals import BaseKernel
 from .output.capture import take_in_everything
@@ -53,7 +52,7 @@ from .output.threads_of_cells import let_threads_inherit_context
 from .profile.profile_handlers import ProfileHandlers
 from .rank_report import Reporter
 from .request_handlers import Asked, hears, refusal
-from .torch_internals import cuda_works
+from .torch_internals import has_lost_cuda
 from .variables.value_handlers import ValueHandlers
 from .variables.variable_handlers import VariableHandlers
 from .waits.evidence_handlers import EvidenceHandlers
@@ -180,7 +179,7 @@ class RankKernel(
         self._ended = in_one_line(reply)
         if reply["status"] != "ok":
             reply = reply | {GROUP: self.group.fingerprint()}
-        if CUDA_ERROR in str(reply.get("evalue")) and not cuda_works():
+        if has_lost_cuda(str(reply.get("evalue"))):
             reply = reply | {LOST_CUDA: True}
         if self._interrupted_at:
             reply = reply | {INTERRUPTED_AT: msgspec.to_builtins(self._interrupted_at)}

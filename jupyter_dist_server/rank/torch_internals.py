@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -211,22 +212,30 @@ def _end_rpc(api: Any) -> None:
 # -- CUDA -------------------------------------------------------------------------------------
 
 
-def cuda_works() -> bool:
-    """Tell whether CUDA still does something: after some errors it fails until the process ends.
+_OF_CUDA = re.compile("cuda|cudnn|cublas", re.IGNORECASE)
+
+
+def has_lost_cuda(error: str) -> bool:
+    """Tell whether CUDA fails until the process ends, as after some of its errors.
 
     See ``cudaErrorAssert`` and others in
     https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html.
+
+    Parameters
+    ----------
+    error : str
+        The text of an error that has just been raised.
     """
     import torch
 
-    if not torch.cuda.is_initialized():
-        return True
+    if not (_OF_CUDA.search(error) and torch.cuda.is_initialized()):
+        return False
     try:
         if not torch.cuda.is_current_stream_capturing():  # a question would end that
             torch.cuda.current_stream().query()
     except RuntimeError:
-        return False
-    return True
+        return True
+    return False
 
 
 # -- the flight recorder ----------------------------------------------------------------------

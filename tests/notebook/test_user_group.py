@@ -124,6 +124,14 @@ def test_groups_of_the_users_own_end_with_the_default_one(pool: Notebook) -> Non
     assert reduces(pool)
 
 
+def test_a_group_that_was_destroyed_cannot_be_destroyed_again(pool: Notebook) -> None:
+    pool.ok("%%distributed\nold = dist.group.WORLD\ndist.destroy_process_group(old)")
+    error = pool.fails("%%distributed\ndist.destroy_process_group(old)")
+    assert "Invalid process group specified" in error
+    pool.ok("%%distributed\ndist.init_process_group('cpu:gloo')")
+    assert reduces(pool)
+
+
 def test_some_ranks_alone_get_it_without_waiting_for_the_others(pool: Notebook) -> None:
     pool.ok("%%rank 0\ndist.destroy_process_group()\ndist.init_process_group('gloo')")
     pool.ok("%%rank 0\ndist.destroy_process_group()")

@@ -499,6 +499,15 @@ def test_ranks_see_slurms_variables_as_if_it_had_started_them(
     assert (environment["SLURM_PROCID"], environment["SLURM_NTASKS"]) == ("2", "4")
 
 
+def test_nccl_ends_no_rank_unless_the_user_wants_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = rank_environment(0, 1, "p-1", (1, 2), None)
+    assert environment["TORCH_NCCL_RETHROW_CUDA_ERRORS"] == "0"
+    monkeypatch.setenv("TORCH_NCCL_RETHROW_CUDA_ERRORS", "1")
+    environment = rank_environment(0, 1, "p-1", (1, 2), None)
+    assert environment["TORCH_NCCL_RETHROW_CUDA_ERRORS"] == "1"
+    assert environment["TORCH_NCCL_ENABLE_MONITORING"] == "0"
+
+
 # -- why GPUs are taken ---------------------------------------------------------------------------
 
 

@@ -14,6 +14,16 @@ import psutil
 from ...common.protocol.node_addresses import PoolNode
 
 _LOOPBACK = "lo"
+_NCCL = {
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING": "3",
+    "TORCH_NCCL_RETHROW_CUDA_ERRORS": "0",
+    "TORCH_NCCL_ENABLE_MONITORING": "0",
+}
+"""NCCL's watchdog ends no rank, and aborts nothing: who waits 10 minutes in a debugger on one rank
+would lose the others, and after an error of CUDA their variables on the CPU. The user's count more.
+
+https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html
+"""
 
 
 def rank_environment(
@@ -67,8 +77,8 @@ def rank_environment(
             # Nobody listens there: a program that a rank starts has a rendezvous of its own, which
             # its rank 0 serves. The store of the pool's group would remember an earlier program.
             "TORCHELASTIC_USE_AGENT_STORE": "False",
-            "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
         }
+        | {name: os.environ.get(name, value) for name, value in _NCCL.items()}
     )
 
 

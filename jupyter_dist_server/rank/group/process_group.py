@@ -12,7 +12,6 @@ import contextlib
 import datetime
 import logging
 import os
-import signal
 import socket
 import threading
 import time
@@ -20,15 +19,14 @@ from collections.abc import Collection
 from functools import wraps
 from typing import Any
 
-from ...common.protocol.ranks.rank_messages import BreakRequest, RegroupReply, RegroupRequest
-from .. import clock
-from ..ignore_sigint import ignore_sigint
-from ..request_handlers import Asked, hears
 from ..torch_internals import Make, begun_in, end_rpc, groups, wrap_gloo, wrap_maker
 from .gloo_guard import Connection, GlooGuard, connections
 from .user_group import UserGroup, no_group
 
 _LOG = logging.getLogger(__name__)
+
+_ABORTS = 0.3
+"""Seconds within which NCCL aborts a group, unless the GPU is busy with something else."""
 
 
 class ProcessGroup:
@@ -82,8 +80,8 @@ class ProcessGroup:
         self._generation = 0
         self._breaks = 0
         """How often the group was broken."""
-        self._aborting: threading.Thread | None = None
-        """What aborts NCCL's communicators; it ends once the GPU has done what it runs."""
+        self._aborting: list[threading.Thread] = []
+        """What aborts groups of NCCL: each ends once the GPU has done what it runs."""
         self._server: Any = None
         self._store: Any = None
         self._connections: set[Connection] = set()
@@ -144,9 +142,7 @@ class ProcessGroup:
         import torch.distributed as dist
 
         self.asked_for = name
-        self.leave()
-        if "nccl" in self._backend:  # a GPU that has failed fails here, while nobody waits in NCCL
-            torch.cuda.synchronize(self.device)
+        self.leave(patience)
         self._generation, breaks = generation, self._breaks
         self.since = time.time()
         limit = datetime.timedelta(seconds=patience)
@@ -154,6 +150,8 @@ class ProcessGroup:
             self._host, self.port, self._world_size, timeout=limit, wait_for_workers=False
         )
         store = dist.PrefixStore(f"jupyter_dist/{name}", self._store)
+        if "nccl" in self._backend:
+            self._touch_gpu(store)
         self._wait_for_all(store, limit)
         if self._backend != "none":
             self._users.make(
@@ -168,6 +166,17 @@ class ProcessGroup:
         if self._breaks != breaks:
             self.name = None
             raise RuntimeError("The group was broken while it was made.")
+
+    def _touch_gpu(self, store: Any) -> None:
+        """Give up if the GPU has failed: in NCCL, the others would wait for this rank."""
+        import torch
+
+        try:
+            torch.cuda.synchronize(self.device)
+        except RuntimeError:
+            store.compare_set("ends", "", "given up")
+            store.set(f"here/{self._rank}", "")
+            raise
 
     def _wait_for_all(self, store: Any, limit: datetime.timedelta) -> None:
         """Go on with all ranks or with none: torch would wait half an hour for one that gave up."""
@@ -220,12 +229,21 @@ class ProcessGroup:
         if self.name is None:
             end_rpc()
 
-    def leave(self) -> None:
-        """Destroy the group, and those that the user made."""
+    def leave(self, patience: float) -> None:
+        """Destroy the group, and those that the user made.
+
+        Raises
+        ------
+        RuntimeError
+            If what runs on the GPU does not end within `patience` seconds.
+        """
         if self._users.standing is not None:
             self.break_up(self._generation)  # or we would wait for what is under way
-            if self._aborting:
-                self._aborting.join()
+            deadline = time.monotonic() + patience
+            for thread in self._aborting:
+                thread.join(max(0.0, deadline - time.monotonic()))
+                if thread.is_alive():
+                    raise RuntimeError("The GPU still runs what was launched on it.")
             self._users.end()
         self.name = None
         self._connections.clear()
@@ -243,10 +261,7 @@ class ProcessGroup:
         self._breaks += 1
         self.name = None
         if "nccl" in self._backend:
-            self._aborting = threading.Thread(
-                target=_abort, args=(groups(),), name="NCCL's abort", daemon=True
-            )
-            self._aborting.start()
+            self._abort()
         stores = {self.port, _port_of_programs()}
         for connection, sock in connections():
             # The stores' too: `new_group` and `init_rpc` wait there for ranks that do not come.
@@ -254,42 +269,29 @@ class ProcessGroup:
                 with contextlib.suppress(OSError):  # the other end was quicker
                     sock.shutdown(socket.SHUT_RDWR)
 
+    def _abort(self) -> None:
+        """Abort all groups at once: the abort of one waits for what others run on the GPU.
 
-class GroupHandlers:
-    """What `RankKernel` answers about the process group."""
-
-    group: ProcessGroup
-
-    @hears(BreakRequest)
-    def dist_break_request(self, asked: Asked[BreakRequest]) -> None:
-        """Break the group, on the control thread."""
-        until = asked.content.until
-        if not until or clock.now() <= until:
-            self.group.free(asked.content.generation, asked.content.group)
-
-    @hears(RegroupRequest)
-    def dist_regroup_request(self, asked: Asked[RegroupRequest]) -> None:
-        """Make the group again, on the main thread, between cells: it blocks until all are in."""
-        order, failure = asked.content, "The request came too late."
-        patience = order.until - clock.now()
-        if patience > 0:  # or nobody waits for it any more
-            handler = ignore_sigint()  # it is meant for a cell, and the others are on their way
-            try:
-                self.group.join(order.name, order.generation, patience)
-                failure = ""
-            except Exception as error:
-                failure = f"{type(error).__name__}: {error}"
-            finally:
-                signal.signal(signal.SIGINT, handler)
-        asked.reply(RegroupReply(failure))
+        It is waited for no longer than it takes if nothing else runs there: NCCL's watchdog, which
+        ends then, complains of a store that has gone.
+        """
+        threads = [
+            threading.Thread(target=_abort, args=(group,), name="NCCL's abort", daemon=True)
+            for group in groups()
+        ]
+        for thread in threads:
+            thread.start()
+        self._aborting = [t for t in self._aborting if t.is_alive()] + threads
+        deadline = time.monotonic() + _ABORTS
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
 
-def _abort(groups: list[Any]) -> None:
-    for group in groups:
-        try:
-            group.abort()
-        except Exception:  # its GPU may have failed
-            _LOG.exception("A process group could not be aborted.")
+def _abort(group: Any) -> None:
+    try:
+        group.abort()
+    except Exception:  # its GPU may have failed
+        _LOG.exception("A process group could not be aborted.")
 
 
 def _port_of_programs() -> int | None:

@@ -156,13 +156,17 @@ class UserGroup:
         self._check_backend(backend)
         set_default_group(standing)
         # Programs choose by `get_backend() == "nccl"` where their tensors are.
-        is_ours = _names(backend) <= _names(self._backend)
+        asked_for, ours = _names(backend), _names(self._backend)
+        # With NCCL in it, torch splits groups off: it must do so on all ranks, or on none.
+        is_ours = asked_for <= ours and ("nccl" in asked_for) == ("nccl" in ours)
         set_backend_name(standing, backend if is_ours else self._backend)
         if timeout := asked.get("timeout"):
             set_time_limit(standing, timeout)
 
     def _on_destroy(self, group: Any = None) -> None:
         default = default_group()
+        if default is None and group is not None and group is self.standing:
+            raise ValueError("Invalid process group specified")  # as torch says of one destroyed
         if default is None or default is not self.standing or group not in (None, default):
             self._destroy(group)
             if groups() == [self.standing]:
