@@ -129,8 +129,8 @@ def run(orders: RankOrders, keep_alive: object = None) -> NoReturn:
     except BaseException as error:
         with contextlib.suppress(OSError):  # the log may be on the full disk that is the reason
             traceback.print_exc()  # before the report, at which the agent reads the log
-        summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-        failure = Failed(summary)
+        lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
+        failure = Failed(lines[0 if "CUDA error" in lines[0] else -1])  # CUDA's go on with advice
         if isinstance(error, DistError):
             failure = Failed(error.message, error.code, error.hint)
         report.sendall(msgspec.json.encode(failure))

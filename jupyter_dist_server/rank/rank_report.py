@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -42,7 +43,8 @@ class Reporter:
             under the lock of its allocator, which a hanging GPU may hold for ever.
         """
         if idle:
-            self._gpu = _gpu(self.device)
+            with contextlib.suppress(RuntimeError):  # its GPU has failed: the last figures stay
+                self._gpu = _gpu(self.device)
         return RankReport(
             os.getpid(), _host_pid(), self._memory.read(), self._gpu, time.process_time()
         )

@@ -57,10 +57,10 @@ def test_a_rank_that_was_killed_and_that_torchrun_has_replaced_is_named(queue: Q
 
 
 def test_memory_of_gpus_and_of_the_machine(queue: Queue) -> None:
-    text = f"{OOM} GPU 0 has a total capacity of 139.80 GiB of which 11.20 GiB is free."
+    text = f"GPU 3: {OOM} GPU 0 has a total capacity of 139.80 GiB of which 11.20 GiB is free."
     gpu = queue.ended(queue.submit("-c", "0", "sh", "-c", f"echo '{text}' >&2; exit 1"))
     assert (gpu["state"], gpu["reason"]) == ("OUT_OF_MEMORY", "OutOfMemory")
-    assert gpu["detail"] == f"GPU memory ran out: {OOM}"
+    assert gpu["detail"] == f"GPU memory ran out: GPU 3: {OOM}"
     said = queue.run_program("run", "-c", "0", "sh", "-c", f"echo '{OOM}'; exit 1", code=1)
     assert "is OUT_OF_MEMORY. GPU memory ran out" in said
     code = "x = bytearray(400 << 20)"

@@ -139,7 +139,7 @@ def test_stop_interrupts_the_ranks_and_keeps_variables(ranks: Notebook) -> None:
 
 def test_a_failure_is_said_while_others_still_run(ranks: Notebook) -> None:
     result = ranks.run(
-        "%%distributed\nif rank == 1:\n    raise ValueError('bad shape')\n"
+        "%%distributed\nif rank == 1:\n    raise ValueError('bad shape\\nof x')\n"
         "import time\ntime.sleep(600)",
         until=lambda r: "failed" in r.stream("stderr"),
         act=ranks.interrupt,

@@ -15,6 +15,7 @@ from ..store.states import CANCELLED, COMPLETED, FAILED, NODE_FAIL, OUT_OF_MEMOR
 _TAIL = 32768
 """Bytes at the end of the output in which an error is looked for."""
 _GPU_MEMORY = re.compile(r"^.*(?:CUDA out of memory|CUDA error: out of memory).*$", re.MULTILINE)
+_OF_CACHES = re.compile(r"(?<=\.) GPU \d+ has a total .*")
 _MEMORY = re.compile(r"^(?:MemoryError|numpy\S*MemoryError)\b.*$", re.MULTILINE)
 _KILLED_RANK = re.compile(r"failed \(exitcode: -(\d+)\) local_rank: (\d+) \(pid: (\d+)\)")
 """As torch.distributed.elastic logs it."""
@@ -103,7 +104,7 @@ def _out_of_memory(job: Job, begins: Mapping[str, int]) -> str:
     for text in _last_lines(begins):
         if found := _GPU_MEMORY.search(text):
             # What torch says of its caches would fill a table; the output has it.
-            said = found[0].partition(" GPU ")[0].strip()
+            said = _OF_CACHES.sub("", found[0]).strip()
             return f"GPU memory ran out: {said[:_LONGEST]}"
         if job.memory and (found := _MEMORY.search(text)):
             return f"Memory ran out (--mem): {found[0].strip()[:_LONGEST]}"

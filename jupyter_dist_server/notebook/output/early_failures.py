@@ -58,6 +58,6 @@ class EarlyFailures:
 
 
 def what_failed(end: Content) -> str:
-    """Say how a rank failed; one that did not stop has said nothing."""
-    what = f"{end.get('ename', '')}: {end.get('evalue', '')}"
+    """Say in one line how a rank failed; one that did not stop has said nothing."""
+    what = f"{end.get('ename', '')}: {end.get('evalue', '')}".partition("\n")[0]
     return what.removeprefix("RankDied: ").strip(": ") or "did not stop"

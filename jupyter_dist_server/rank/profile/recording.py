@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,6 @@ class Recording:
         self._profiler = torch.profiler.profile(
             activities=activities,
             profile_memory=options.memory,
-            acc_events=True,  # it changes nothing, but without it some versions of torch warn
         )
         self._most_steps = options.steps
         self._optimizer: Any = None
@@ -58,7 +58,8 @@ class Recording:
 
         if profiler_runs():
             raise RuntimeError("a profiler of torch was running before the cell")
-        with quiet_stderr():
+        with quiet_stderr(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some versions of torch recommend options
             self._profiler.start()
         self._is_on = True
         self._hook = register_optimizer_step_post_hook(self._note_step)

@@ -104,9 +104,10 @@ def _because(cause: Spent | None) -> str:
 
 
 def _other_sentence(mean: Account, step: str, profiles: Profiles) -> str:
-    seconds, what = mean.other, "Python code between operations"
+    seconds, apart, what = mean.other, 0.0, "Python code between operations"
     if mean.copies >= _MOST * mean.other:
         seconds, what = mean.copies, "copying between the CPU and the GPU"
+        apart = max(0.0, mean.other - mean.copies)  # a line may have all of that
     said = f"{_percent(mean.part(seconds))} of {step} is {what}"
     totals: dict[str, float] = {}
     for profile in profiles.values():
@@ -114,7 +115,7 @@ def _other_sentence(mean: Account, step: str, profiles: Profiles) -> str:
             share = spent.seconds / max(1, profile.steps) / len(profiles)
             totals[spent.name] = totals.get(spent.name, 0.0) + share
     place = max(totals, key=lambda one: totals[one], default="")
-    if place and totals[place] >= _MOST * mean.other:
+    if place and totals[place] - apart >= _MOST * seconds:
         return f"{said}, most of it in {place}."
     return f"{said}; no single line explains most of it."
 

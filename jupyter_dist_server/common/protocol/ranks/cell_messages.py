@@ -9,8 +9,6 @@ INTERRUPTED_AT = "interrupted_at"
 GROUP = "group"
 """Key of the reply to a cell that did not end well: what is the same on all ranks whose process
 group is whole, as in `RankStatus`."""
-CUDA_ERROR = "CUDA error"
-"""What torch begins the text of CUDA's errors with, as of a kernel that read beyond a tensor."""
 LOST_CUDA = "lost_cuda"
 """Key of the reply to a cell after whose error every use of CUDA fails in this process."""
 COMM_STATUS = "dist_comm_status"
