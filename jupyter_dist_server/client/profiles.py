@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from ..common.protocol.ranks.profile_messages import ProfileRequest, RankProfile
 from .long_requests import ask_at_length
 from .pool_client import PoolClient
-from .ranks.rank_connection import read_reply
-
-_UNREADABLE = RankProfile(status="failed", why="its reply is malformed, see the log")
+from .ranks.rank_connection import read_reply, why_no_reply
 
 
 async def profiles_of(
@@ -30,7 +28,8 @@ async def profiles_of(
     living = [rank for rank in ranks if rank not in client.dead]
     messages = await ask_at_length(client, ProfileRequest(), living)
     said = {
-        rank: read_reply(rank, message, RankProfile) or _UNREADABLE
+        rank: read_reply(rank, message, RankProfile)
+        or RankProfile(status="failed", why=why_no_reply(message))
         for rank, message in messages.items()
     }
     traces = {

@@ -160,6 +160,17 @@ def test_a_profiler_that_runs_already_is_left_alone(two: Notebook) -> None:
     two.ok("%%distributed\nown.stop()\nassert 'aten::add' in own.key_averages().table()")
 
 
+def test_a_trace_that_cannot_be_written_is_told_by_its_error(two: Notebook) -> None:
+    two.ok(
+        "%%distributed\nprofile = torch.profiler.profile\n"
+        "def fails(*_):\n    raise RuntimeError('no trace\\nand advice')\n"
+        "if rank:\n    profile.export_chrome_trace = fails"
+    )
+    result = two.ok("%%distributed --profile\nx = torch.ones(9) + 1")
+    assert "\nRank 1 could not be profiled: RuntimeError: no trace.\n" in result.shown
+    two.ok("%%rank 1\ndel profile.export_chrome_trace")
+
+
 def test_a_script(two: Notebook, tmp_path: Path) -> None:
     script = tmp_path / "late.py"
     script.write_text(

@@ -18,11 +18,10 @@ from ...common.protocol.ranks.variable_messages import VariablesReply, Variables
 from ...common.rank_specs import name_ranks
 from ..long_requests import ask_at_length
 from ..pool_client import PoolClient
-from ..ranks.rank_connection import RankConnection, read_reply, replies_of
+from ..ranks.rank_connection import RankConnection, read_reply, replies_of, why_no_reply
 
 _PATIENCE = 5.0
 """Seconds within which a rank says that it is there; a busy machine may keep it from that."""
-_UNREADABLE = VariablesReply(status="failed", why="its reply is malformed, see the log")
 
 
 async def variables_of(
@@ -115,7 +114,8 @@ async def gather_variables(
 
 def _read(messages: Mapping[int, Message]) -> dict[int, VariablesReply]:
     return {
-        rank: read_reply(rank, message, VariablesReply) or _UNREADABLE
+        rank: read_reply(rank, message, VariablesReply)
+        or VariablesReply(status="failed", why=why_no_reply(message))
         for rank, message in messages.items()
     }
 

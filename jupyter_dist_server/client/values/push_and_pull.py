@@ -35,13 +35,11 @@ from ...common.protocol.ranks.rank_messages import (
 from ...common.rank_specs import name_ranks
 from ..long_requests import ask_at_length
 from ..pool_client import PoolClient
-from ..ranks.rank_connection import read_reply
+from ..ranks.rank_connection import read_reply, why_no_reply
 from .large_values import Lost, Progress, Run, all_of, load, spread
 from .move_report import Replies, arrival, arrivals, raise_failures, why_of
 from .pack_variables import pack_variables, unpack_value
 from .splitting import split
-
-_UNREADABLE = ValueReply("failed", "its reply is malformed, see the log")
 
 
 @dataclass
@@ -277,6 +275,9 @@ def _memory_for(ranks: Sequence[int]) -> Iterator[dict[int, SharedMemory]]:
 
 def _read(messages: dict[int, Message]) -> Replies:
     return {
-        rank: (read_reply(rank, message, ValueReply) or _UNREADABLE, message["buffers"])
+        rank: (
+            read_reply(rank, message, ValueReply) or ValueReply("failed", why_no_reply(message)),
+            message["buffers"],
+        )
         for rank, message in messages.items()
     }
