@@ -23,6 +23,8 @@ from .start_ranks import Starter
 
 GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
+_DEATH = 6.0
+"""Seconds within which a killed process ends: the driver first frees what it had on its GPU."""
 
 
 class Ranks:
@@ -168,11 +170,11 @@ class Ranks:
         self.starter.cancel(chosen)
         own = self._own(self.all)
         ending = [record for record in own if record.rank in chosen]
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        for number, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, _DEATH)):
             for record in ending:
                 signal_rank(record, number)
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._all_dead(ending), GRACE)
+                await asyncio.wait_for(self._all_dead(ending), patience)
         # The ranks themselves are reaped by `on_child_end` alone.
         by_all = len(ending) == len(own)
         await ended_now(left_behind(ending, self._pool, by_all=by_all, spared=self._helpers()))
