@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections.abc import Collection
 
 from ..common.protocol.ranks.cell_messages import GROUP
 from ..common.protocol.ranks.rank_messages import BreakRequest, RegroupReply, RegroupRequest
@@ -14,6 +15,8 @@ from .ranks.rank_connection import RankConnection
 
 _ANSWER = 0.3
 """Seconds within which a rank tells its status, unless C code holds the GIL."""
+_SLOW_ANSWER = 3.0
+"""The same for one that has just ended a cell: only a busy machine keeps it from that."""
 _ASK_EVERY = 0.05
 """Seconds between two looks at ranks that are busy with a cell that nobody waits for."""
 _MEANT = 5.0
@@ -86,7 +89,8 @@ class GroupRecovery:
             is_whole = len(groups) == 1 and None not in groups and len(replies) == self._size
             self.suspect = not is_whole and any(r.status != "ok" for r in replies.values())
         if not any(reply.status == "late" for reply in replies.values()):
-            await self.repair(AFTER_CELL)
+            ended = [rank for rank, reply in replies.items() if reply.status in ("ok", "error")]
+            await self.repair(AFTER_CELL, ended)
 
     async def prepare(self, execution: Execution) -> None:
         """Repair the group before a cell; a rank may be late, or busy with one that was stopped."""
@@ -101,8 +105,15 @@ class GroupRecovery:
                 return
             await asyncio.sleep(_ASK_EVERY)
 
-    async def repair(self, patience: float = PATIENCE) -> bool:
+    async def repair(self, patience: float = PATIENCE, ended: Collection[int] = ()) -> bool:
         """Make the group again if it is broken, and all ranks are there and idle.
+
+        Parameters
+        ----------
+        patience : float
+            Seconds that the ranks may take to meet.
+        ended : collection of int
+            Ranks that have just ended a cell.
 
         Returns
         -------
@@ -115,6 +126,8 @@ class GroupRecovery:
         if self._connection.dead:
             return False
         status = await self._connection.status(timeout=_ANSWER)
+        if slow := set(ended) - status.keys():
+            status |= await self._connection.status(timeout=_SLOW_ANSWER, ranks=slow)
         busy = (r for r in range(self._size) if r not in status or status[r].state != "idle")
         self.busy = {rank: status[rank].cell if rank in status else None for rank in busy}
         names = {said.group for said in status.values()}

@@ -134,7 +134,9 @@ test('64 ranks: started, busy, merged, interrupted and stopped', async ({
     '%%distributed\nimport time\ntime.sleep(600)'
   ]);
   await panel.start(64);
-  await expect(panel.pool.getByText('64 idle')).toBeVisible();
+  await expect(panel.pool.getByText('64 idle')).toBeVisible({
+    timeout: 120_000
+  });
   await notebooks.run(0);
   await expect(notebooks.output(0)).toContainText(/0–63\s*64/);
   await expect(notebooks.output(0)).toContainText(/63\s*the last/);
