@@ -16,7 +16,7 @@ from .ranks.rank_connection import RankConnection
 _ANSWER = 0.3
 """Seconds within which a rank tells its status, unless C code holds the GIL."""
 _SLOW_ANSWER = 3.0
-"""The same for one that has just ended a cell: only a busy machine keeps it from that."""
+"""The same for one that has just ended a cell: a busy machine may keep it from that."""
 _ASK_EVERY = 0.05
 """Seconds between two looks at ranks that are busy with a cell that nobody waits for."""
 _MEANT = 5.0
@@ -126,7 +126,8 @@ class GroupRecovery:
         if self._connection.dead:
             return False
         status = await self._connection.status(timeout=_ANSWER)
-        if slow := set(ended) - status.keys():
+        slow = set(ended) - status.keys()
+        if slow and not self._link.closed.is_set() and not self._link.stopped(slow):
             status |= await self._connection.status(timeout=_SLOW_ANSWER, ranks=slow)
         busy = (r for r in range(self._size) if r not in status or status[r].state != "idle")
         self.busy = {rank: status[rank].cell if rank in status else None for rank in busy}

@@ -230,6 +230,8 @@ def _start(orders: RankOrders) -> Any:
     elif orders.store >= 0:
         os.close(orders.store)
     if not orders.alone:
+        if "nccl" in orders.backend:  # while no rank gives up because of another one's GPU
+            torch.cuda.synchronize(device)
         group.join("first", 0, config.timeout)
     namespace = {
         "torch": torch,

@@ -128,7 +128,7 @@ def test_a_group_that_was_destroyed_cannot_be_destroyed_again(pool: Notebook) ->
     pool.ok("%%distributed\nold = dist.group.WORLD\ndist.destroy_process_group(old)")
     error = pool.fails("%%distributed\ndist.destroy_process_group(old)")
     assert "Invalid process group specified" in error
-    pool.ok("%%distributed\ndist.init_process_group('cpu:gloo')")
+    pool.ok("%%distributed\ndel old\ndist.init_process_group('cpu:gloo')")
     assert reduces(pool)
 
 

@@ -500,6 +500,8 @@ def test_ranks_see_slurms_variables_as_if_it_had_started_them(
 
 
 def test_nccl_ends_no_rank_unless_the_user_wants_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TORCH_NCCL_RETHROW_CUDA_ERRORS", "TORCH_NCCL_ENABLE_MONITORING"):
+        monkeypatch.delenv(name, raising=False)
     environment = rank_environment(0, 1, "p-1", (1, 2), None)
     assert environment["TORCH_NCCL_RETHROW_CUDA_ERRORS"] == "0"
     monkeypatch.setenv("TORCH_NCCL_RETHROW_CUDA_ERRORS", "1")

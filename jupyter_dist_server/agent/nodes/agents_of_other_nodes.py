@@ -57,7 +57,7 @@ _START_SHARE = 0.75
 """Part of the pool's time to start in which an agent on another node answers: it imports torch."""
 _WORDS_PATIENCE = 1.0
 """Seconds within which an engine ends after its agent has."""
-_END_PATIENCE = 6.0
+_END_PATIENCE = 10.0
 """Seconds within which agents on other nodes end their ranks, and themselves."""
 
 

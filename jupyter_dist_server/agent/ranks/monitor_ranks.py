@@ -25,6 +25,8 @@ GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 _DEATH = 6.0
 """Seconds within which a killed process ends: the driver first frees what it had on its GPU."""
+_LEFT = 3.0
+"""The same for what ranks have left behind. The whole takes less than an agent has to end."""
 
 
 class Ranks:
@@ -177,7 +179,8 @@ class Ranks:
                 await asyncio.wait_for(self._all_dead(ending), patience)
         # The ranks themselves are reaped by `on_child_end` alone.
         by_all = len(ending) == len(own)
-        await ended_now(left_behind(ending, self._pool, by_all=by_all, spared=self._helpers()))
+        left = left_behind(ending, self._pool, by_all=by_all, spared=self._helpers())
+        await ended_now(left, _LEFT)
 
     async def _all_dead(self, ending: list[RankState]) -> None:
         while any(record.pid and record.state != "dead" for record in ending):

@@ -18,9 +18,12 @@ _NCCL = {
     "TORCH_NCCL_ASYNC_ERROR_HANDLING": "3",
     "TORCH_NCCL_RETHROW_CUDA_ERRORS": "0",
     "TORCH_NCCL_ENABLE_MONITORING": "0",
+    "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
 }
 """NCCL's watchdog ends no rank, and aborts nothing: who waits 10 minutes in a debugger on one rank
-would lose the others, and after an error of CUDA their variables on the CPU. The user's count more.
+would lose the others, and after an error of CUDA their variables on the CPU. Nor does it look for
+ranks that want dumps: once the store is gone, it complains of that each second, in a cell's output.
+The user's variables count more.
 
 https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html
 """

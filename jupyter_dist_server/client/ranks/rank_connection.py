@@ -54,7 +54,8 @@ def why_no_reply(message: Message) -> str:
     """Return the error that a rank has sent instead of a reply, in one line."""
     content = message["content"]
     error = content.get("evalue") if isinstance(content, dict) else None
-    return str(error).partition("\n")[0] if error else "its reply is malformed, see the log"
+    said = str(error or "").strip().partition("\n")[0].rstrip(". :")
+    return said or "its reply is malformed, see the log"
 
 
 def replies_of(answers: Mapping[int, asyncio.Future[Message]]) -> dict[int, Message]:

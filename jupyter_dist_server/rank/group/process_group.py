@@ -25,9 +25,6 @@ from .user_group import UserGroup, no_group
 
 _LOG = logging.getLogger(__name__)
 
-_ABORTS = 0.3
-"""Seconds within which NCCL aborts a group, unless the GPU is busy with something else."""
-
 
 class ProcessGroup:
     """The process group of this rank.
@@ -80,8 +77,8 @@ class ProcessGroup:
         self._generation = 0
         self._breaks = 0
         """How often the group was broken."""
-        self._aborting: list[threading.Thread] = []
-        """What aborts groups of NCCL: each ends once the GPU has done what it runs."""
+        self._aborting: dict[Any, threading.Thread] = {}
+        """What aborts groups of NCCL, each: it ends once the GPU has done what it runs."""
         self._server: Any = None
         self._store: Any = None
         self._connections: set[Connection] = set()
@@ -174,8 +171,9 @@ class ProcessGroup:
         try:
             torch.cuda.synchronize(self.device)
         except RuntimeError:
-            store.compare_set("ends", "", "given up")
-            store.set(f"here/{self._rank}", "")
+            with contextlib.suppress(RuntimeError):  # the store's, which may be gone
+                store.compare_set("ends", "", "given up")
+                store.set(f"here/{self._rank}", "")
             raise
 
     def _wait_for_all(self, store: Any, limit: datetime.timedelta) -> None:
@@ -240,10 +238,11 @@ class ProcessGroup:
         if self._users.standing is not None:
             self.break_up(self._generation)  # or we would wait for what is under way
             deadline = time.monotonic() + patience
-            for thread in self._aborting:
+            for thread in self._aborting.values():
                 thread.join(max(0.0, deadline - time.monotonic()))
                 if thread.is_alive():
                     raise RuntimeError("The GPU still runs what was launched on it.")
+            self._aborting = {}
             self._users.end()
         self.name = None
         self._connections.clear()
@@ -270,21 +269,16 @@ class ProcessGroup:
                     sock.shutdown(socket.SHUT_RDWR)
 
     def _abort(self) -> None:
-        """Abort all groups at once: the abort of one waits for what others run on the GPU.
-
-        It is waited for no longer than it takes if nothing else runs there: NCCL's watchdog, which
-        ends then, complains of a store that has gone.
-        """
-        threads = [
-            threading.Thread(target=_abort, args=(group,), name="NCCL's abort", daemon=True)
-            for group in groups()
-        ]
-        for thread in threads:
-            thread.start()
-        self._aborting = [t for t in self._aborting if t.is_alive()] + threads
-        deadline = time.monotonic() + _ABORTS
-        for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        """Begin to abort all groups at once: for one, NCCL waits for what others run on the GPU."""
+        aborting = {group: t for group, t in self._aborting.items() if t.is_alive()}
+        for group in groups():
+            if group not in aborting:
+                thread = threading.Thread(
+                    target=_abort, args=(group,), name="NCCL's abort", daemon=True
+                )
+                thread.start()
+                aborting[group] = thread
+        self._aborting = aborting
 
 
 def _abort(group: Any) -> None:
