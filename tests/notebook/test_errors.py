@@ -149,6 +149,20 @@ def test_a_failure_is_said_while_others_still_run(ranks: Notebook) -> None:
     assert "ValueError: bad shape" in result.error
 
 
+def test_a_second_interrupt_does_not_take_the_place_of_the_first(ranks: Notebook) -> None:
+    ranks.ok(
+        "%%distributed\nimport os, signal\nshown = get_ipython().InteractiveTB\n"
+        "def twice(*arguments, **options):\n    del shown.structured_traceback\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return shown.structured_traceback(*arguments, **options)\n"
+        "shown.structured_traceback = twice"
+    )
+    result = ranks.run("%%distributed\nraise KeyboardInterrupt('the first')")
+    assert "KeyboardInterrupt: the first" in result.error
+    assert "Traceback (most recent call last)" in result.error
+    assert result.stream("stderr") == ""
+
+
 def test_dist_interrupt_from_another_place(ranks: Notebook) -> None:
     ranks.ok("%dist_interrupt")  # nothing runs: nothing happens
     assert ranks.ok("%%distributed\nrank").lines == ["[0]   0", "[1]   1"]

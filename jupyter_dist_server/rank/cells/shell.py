@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from types import TracebackType
@@ -13,6 +15,7 @@ from IPython.core.autocall import ZMQExitAutocall
 from traitlets import Instance, default
 
 from ...common.protocol.ranks.cell_messages import ENDS_CELL
+from ..ignore_sigint import ignore_sigint
 from ..ipykernel_internals import BaseShell, json_clean
 from .cell_syntax import CellSyntax
 from .error_content import error_content
@@ -123,6 +126,23 @@ class RankShell(BaseShell):
         shown: BaseException | None = getattr(sys, "last_value", None)
         if shown is not before:  # IPython keeps there what it showed last
             self.program_error = shown
+
+    def showtraceback(self, *arguments: Any, **options: Any) -> None:
+        """Show an error; if it is an interrupt, no second one takes its place meanwhile.
+
+        A client sends a second one if a busy rank is slow to answer. IPython would show its name
+        only, as text.
+        """
+        on_main = threading.current_thread() is threading.main_thread()
+        interrupted = isinstance(sys.exc_info()[1], KeyboardInterrupt)
+        if not (interrupted and on_main) or self.call_pdb:
+            super().showtraceback(*arguments, **options)
+            return
+        handler = ignore_sigint()
+        try:
+            super().showtraceback(*arguments, **options)
+        finally:
+            signal.signal(signal.SIGINT, handler)
 
     def show_error(self, error: BaseException, kind: type, traceback: list[str]) -> bool:
         """Publish an error, and say whether it is the end of the cell."""
