@@ -71,8 +71,9 @@ def test_the_page_has_pools_gpus_and_the_queue_and_no_script(gpu_client: Client)
     assert "leased by" in text and "Nothing else runs or waits." in text
     # Somebody looks at the GPUs, so they are read.
     wait_for(lambda: "<progress" in gpu_client.call("GET", "").body, "a sample")
+    gpu_client.call("DELETE", f"pools/{pool['id']}")
+    gpu_client.follow(pool)  # with its kernel, it would be forgotten
     gpu_client.raw("DELETE", f"api/kernels/{kernel}")
-    gpu_client.follow(pool)
 
 
 def test_the_page_says_why_there_is_no_gpu(client: Client) -> None:
