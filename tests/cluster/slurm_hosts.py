@@ -70,7 +70,12 @@ def start_slurm(hosts: Hosts) -> None:
     for number in hosts.numbers:
         command = hosts.command(number, "slurmd", "-D", "-N", f"n{number}")
         hosts.daemon(f"slurmd{number}", *command)
-    wait_for(lambda: f"idle {len(hosts.numbers)}" in _idle(hosts), "the start of Slurm")
+    try:
+        wait_for(lambda: f"idle {len(hosts.numbers)}" in _idle(hosts), "the start of Slurm")
+    except AssertionError as error:  # the folder goes with the hosts
+        logs = sorted((hosts.base / "log").iterdir())
+        said = (f"{log.name}:\n{log.read_text(errors='replace')[-2000:]}" for log in logs)
+        raise AssertionError("\n".join([str(error), *said])) from error
 
 
 def _idle(hosts: Hosts) -> str:
