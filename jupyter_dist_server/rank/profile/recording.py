@@ -40,8 +40,7 @@ class Recording:
         if torch.cuda.is_available():
             activities.append(torch.profiler.ProfilerActivity.CUDA)
         self._profiler = torch.profiler.profile(
-            activities=activities,
-            profile_memory=options.memory,
+            activities=activities, profile_memory=options.memory
         )
         self._most_steps = options.steps
         self._optimizer: Any = None
