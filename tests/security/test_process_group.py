@@ -24,7 +24,8 @@ from . import stranger
 TORCH = "import torch.distributed as dist"
 READ_AND_SET = """
 try:
-    store = dist.TCPStore(sys.argv[1], int(sys.argv[2]), timeout=datetime.timedelta(seconds=2))
+    limit = datetime.timedelta(seconds=float(sys.argv[3]))
+    store = dist.TCPStore(sys.argv[1], int(sys.argv[2]), timeout=limit)
     store.set("mine", "1")
     print("set", store.num_keys() > 0)
 except Exception as error:
@@ -126,13 +127,14 @@ async def test_the_store_and_the_listeners_of_a_pool_hear_no_other_user(tmp_path
         assert [len(found[f"dist-rank-{rank}"]) for rank in (0, 1)] == [2, 1]
 
         for host in ("127.0.0.1", address):
-            assert stranger.said(READ_AND_SET, host, port, imports=TORCH) == "refused"
+            assert stranger.said(READ_AND_SET, host, port, 2, imports=TORCH) == "refused"
         own = [
             sys.executable,
             "-c",
             f"import sys, datetime\n{TORCH}\n{READ_AND_SET}",
             "127.0.0.1",
             port,
+            str(PATIENCE),
         ]
         assert (
             subprocess.run(own, capture_output=True, text=True, timeout=PATIENCE).stdout
@@ -185,6 +187,39 @@ async def test_who_races_to_the_ports_of_a_pool_that_starts_gets_nowhere(tmp_pat
             await manager.stop_all()
     finally:
         stranger.end(racer)
+
+
+async def test_clients_of_other_listeners_are_no_members(tmp_path: Path) -> None:
+    """They come and go while a group is made, as those of the store that rank 0 serves."""
+    code = """
+import os, socket, sys, threading, time
+def visit(main=threading.main_thread().ident):
+    names = []
+    while "guarded" not in names:
+        frame, names = sys._current_frames()[main], []
+        while frame:
+            names.append(frame.f_code.co_name)
+            frame = frame.f_back
+    for _ in range(20):  # the first may come before the group's listener is there
+        with socket.create_connection(server.getsockname()):
+            kept.append(server.accept())
+        time.sleep(0.02)
+    open("visited", "w").close()
+kept, server = [], socket.create_server(("127.0.0.1", 0))
+if rank == 0:
+    threading.Thread(target=visit).start()
+while rank and not os.path.exists("visited"):
+    time.sleep(0.02)
+dist.barrier(dist.new_group([0, 1]))
+print(len(kept))
+"""
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        outputs: list[str] = []
+        replies = await client.execute(
+            code, [0, 1], lambda rank, kind, said: outputs.append(said.get("text", ""))
+        )
+        assert {reply.status for reply in replies.values()} == {"ok"}, replies
+        assert "20" in "".join(outputs)
 
 
 async def test_groups_made_later_are_guarded_and_work(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 CAN_TELL = sys.platform == "linux"
 """Whether the kernel says who is at the other end of a TCP connection."""
+DISCONNECTED = "a process that has disconnected"
 _SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
 _ESTABLISHED, _SYN_RECEIVED, _LISTEN = 1, 3, 10
 
@@ -96,7 +97,7 @@ def stranger_at(sock: socket.socket, patience: float = 0.0) -> str | None:
     while True:
         end = _look_up(far, near)
         if end is None or end.state not in (_ESTABLISHED, _SYN_RECEIVED):
-            return "a process that has disconnected"
+            return DISCONNECTED
         # The other end is in the middle of the handshake while its listener drops our answer.
         if end.inode and end.state == _ESTABLISHED:
             return None if end.uid == os.getuid() else user_name(end.uid)

@@ -18,7 +18,7 @@ from typing import Any
 
 from ...common.errors import DistError
 from ...common.network.packet_filter import admit_all, admit_none
-from ...common.network.peers import CAN_TELL, stranger_at
+from ...common.network.peers import CAN_TELL, DISCONNECTED, stranger_at
 from ..torch_internals import wrap_gloo
 
 Connection = tuple[tuple[Any, ...], tuple[Any, ...]]
@@ -103,9 +103,11 @@ class GlooGuard:
         """Refuse the group if somebody else may be in it.
 
         Who came through an older listener, just after that was looked at, is shut out now; what it
-        said is only ever read by a group that is split.
+        said is only ever read by a group that is split. Clients of other listeners, such as the
+        store's, may have come and gone meanwhile.
         """
         ports = {sock.getsockname()[1] for sock in self._open_listeners()}
+        others = {sock.getsockname()[1] for sock in _sockets() if _listens(sock)} - ports
         checked, strangers = set(), []
         for ((near, port, *_), (far, *_)), sock in connections():
             inode = _inode(sock)
@@ -115,6 +117,8 @@ class GlooGuard:
             elif str(far).removeprefix("::ffff:") in self._nodes:
                 checked.add(inode)
             elif stranger := stranger_at(sock, _ACCEPTED_WITHIN):
+                if stranger == DISCONNECTED and port in others:
+                    continue
                 with contextlib.suppress(OSError):  # the other end was quicker
                     sock.shutdown(socket.SHUT_RDWR)
                 if opened or inode not in before:
