@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 
 from ..common.protocol.agents.agent_messages import NoteLate
@@ -18,7 +18,7 @@ from ..common.protocol.ranks.rank_messages import CancelReply, CancelRequest
 from .agent_link import AgentLink
 from .cell_execution import Execution
 from .group_recovery import GroupRecovery
-from .ranks.rank_connection import RankConnection
+from .ranks.rank_connection import RankConnection, read_reply, replies_of
 from .ranks.watch_busy import Watcher
 
 COLLECTIVE_PATIENCE = 0.3
@@ -27,8 +27,10 @@ PATIENCE = 2.0
 """The same for all ranks: Python code may clean up, and save what it has."""
 BREAK_PATIENCE = 2.0
 """The same for ranks whose collective was broken; on a busy machine they need most of it."""
-_ANSWER = 0.2
-"""Seconds for which replies may be on their way; who has not replied then is stuck in C code."""
+_ANSWER = 1.0
+"""Seconds within which a rank says where it is interrupted; one that does not holds the GIL."""
+_ON_ITS_WAY = 0.2
+"""Seconds for which the reply of a cell that has not begun may be on its way."""
 _MEANT = 5.0
 """Seconds for which whatever runs is meant: a rank that was stopped runs something else later."""
 _ASK_EVERY = 0.05
@@ -58,16 +60,16 @@ class Interrupter:
 
         A cell of somebody else that runs there meanwhile is left alone.
         """
-        await self.interrupt(execution)
-        await execution.ended(set(execution.outstanding) - execution.begun, _ANSWER)
+        deadline = time.monotonic() + PATIENCE
+        if silent := await self.interrupt(execution):  # which only now hear of it, from their agent
+            deadline = time.monotonic() + PATIENCE
+        await execution.ended(set(execution.outstanding) - execution.begun, _ON_ITS_WAY)
         waiting = {rank for rank, place in execution.places.items() if place.whereabouts.is_waiting}
-        patience = PATIENCE
         if not await execution.ended(waiting, min(COLLECTIVE_PATIENCE, PATIENCE)):
             self._break(execution)
-            patience -= COLLECTIVE_PATIENCE
-        if not await execution.ended(execution.begun, patience):
+        if not await execution.ended(execution.begun, deadline - time.monotonic()):
             # Again, for those that caught it; before any is freed, or it would spoil a traceback.
-            await self.interrupt(execution)
+            await self.interrupt(execution, silent)
             self._break(execution)
             await execution.ended(execution.begun, BREAK_PATIENCE)
         self._leave(execution)
@@ -76,7 +78,7 @@ class Interrupter:
         """Ask where ranks are that somebody else could not stop, and wait for them no longer."""
         execution.stopping = execution.broke = True  # by whoever that was
         await self.interrupt(execution)
-        await execution.ended(set(execution.outstanding), _ANSWER)
+        await execution.ended(set(execution.outstanding), _ON_ITS_WAY)
         self._leave(execution)
 
     def _leave(self, execution: Execution) -> None:
@@ -108,7 +110,8 @@ class Interrupter:
         watcher = Watcher(self._connection.folder, note)
         following = asyncio.create_task(self._follow(execution))
         try:
-            await watcher.ready(set(execution.outstanding) - set(self._connection.dead), _ANSWER)
+            living = set(execution.outstanding) - set(self._connection.dead)
+            await watcher.ready(living, _ON_ITS_WAY)
             await self.stop(execution)
         finally:
             following.cancel()
@@ -123,7 +126,7 @@ class Interrupter:
         while execution.outstanding:
             for rank in set(execution.outstanding) & self._connection.dead.keys():
                 execution.lose(rank, self._connection.dead[rank])
-            status = await self._connection.status(_ANSWER, execution.outstanding)
+            status = await self._connection.status(_ON_ITS_WAY, execution.outstanding)
             for rank, said in status.items():
                 interrupted = execution.places.get(rank)
                 is_next = interrupted and said.since != interrupted.since
@@ -131,10 +134,17 @@ class Interrupter:
                     execution.finish(rank, {"status": "ok"})
             await asyncio.sleep(_ASK_EVERY)
 
-    async def interrupt(self, execution: Execution) -> set[int]:
+    async def interrupt(self, execution: Execution, silent: Collection[int] = ()) -> set[int]:
         """Interrupt an execution where it runs, and drop it where it waits for the lock.
 
         Without an id, it stands for whatever the ranks run.
+
+        Parameters
+        ----------
+        execution : Execution
+            What is to be interrupted.
+        silent : collection of int
+            Ranks that did not answer an earlier time, and are hardly waited for.
 
         Returns
         -------
@@ -143,7 +153,7 @@ class Interrupter:
         """
         asked = set(execution.outstanding)
         cancel = CancelRequest(execution.id, 0.0 if execution.id else time.time() + _MEANT)
-        answers = await self._connection.request(cancel, CancelReply, asked, timeout=_ANSWER)
+        answers = await self._cancel(cancel, asked, set(silent))
         groups = {said.group for said in answers.values()}
         if not execution.group and len(groups) == 1:
             (execution.group,) = groups
@@ -152,11 +162,29 @@ class Interrupter:
                 execution.begun.add(rank)
                 execution.places.setdefault(rank, said)
         # A rank whose threads are all stuck in C code is not asked: its subprocesses may hear it.
-        silent = asked - set(answers) - set(self._connection.dead)
-        execution.begun |= silent
-        execution.stopped = set(self._link.stopped(silent))
-        self._link.interrupt(silent)
-        return silent
+        unheard = asked - set(answers) - set(self._connection.dead)
+        execution.begun |= unheard
+        execution.stopped = set(self._link.stopped(unheard))
+        self._link.interrupt(unheard)
+        return unheard
+
+    async def _cancel(
+        self, cancel: CancelRequest, ranks: set[int], silent: set[int]
+    ) -> dict[int, CancelReply]:
+        """Ask ranks to cancel a cell, and wait for the answers of those that may give one."""
+        living = ranks - self._connection.dead.keys()
+        answers = self._connection.begin(cancel.kind, cancel.content, living)
+        going = living - set(self._link.stopped(living))
+        try:
+            for awaited, patience in ((going - silent, _ANSWER), (going & silent, _ON_ITS_WAY)):
+                if awaited:
+                    await asyncio.wait([answers[rank] for rank in awaited], timeout=patience)
+            said = replies_of(answers)
+        finally:
+            for answer in answers.values():
+                answer.cancel()
+        replies = {rank: read_reply(rank, message, CancelReply) for rank, message in said.items()}
+        return {rank: reply for rank, reply in replies.items() if reply is not None}
 
 
 @contextlib.asynccontextmanager

@@ -8,7 +8,7 @@ from types import FrameType
 
 from ...common.protocol.ranks.collectives import DDP
 from ...common.protocol.ranks.rank_messages import Whereabouts
-from ...common.recorded_collectives import place_at
+from ...common.recorded_collectives import is_own, place_at
 from ..torch_internals import (
     BACKWARD,
     DDP_INNER_MODULES,
@@ -42,6 +42,8 @@ def whereabouts() -> Whereabouts:
             place = place_at(file, innermost_lines[file])
             return Whereabouts(place.line, call, backward, asks, place.file)
         if caller is not None and caller.f_code.co_name == "run_code":  # IPython runs a cell there
+            if not (file.startswith("<") or is_own(file)):
+                return Whereabouts()  # the cell has ended: its error is being shown
             return Whereabouts(frame.f_lineno, call, backward, asks)
         frame = caller
     return Whereabouts()
