@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Collection
 
 from ..common.protocol.ranks.cell_messages import GROUP
 from ..common.protocol.ranks.rank_messages import BreakRequest, RegroupReply, RegroupRequest
@@ -16,7 +15,7 @@ from .ranks.rank_connection import RankConnection
 _ANSWER = 0.3
 """Seconds within which a rank tells its status, unless C code holds the GIL."""
 _SLOW_ANSWER = 3.0
-"""The same for one that has just ended a cell: a busy machine may keep it from that."""
+"""The same for those that did not: a busy machine may keep them from it. It is waited once."""
 _ASK_EVERY = 0.05
 """Seconds between two looks at ranks that are busy with a cell that nobody waits for."""
 _MEANT = 5.0
@@ -60,6 +59,8 @@ class GroupRecovery:
         self.suspect = True  # whoever used the pool before us may have left it so
         self._is_unanswered = False
         """Whether ranks still follow the last order to meet, or wait for a store in vain."""
+        self._deaf: set[int] = set()
+        """Ranks that are not waited for, as they did not answer the last time."""
         self._size = connection.world_size
         self._connection = connection
         self._link = link
@@ -88,9 +89,10 @@ class GroupRecovery:
             groups = {reply.content.get(GROUP) for reply in replies.values()}
             is_whole = len(groups) == 1 and None not in groups and len(replies) == self._size
             self.suspect = not is_whole and any(r.status != "ok" for r in replies.values())
-        if not any(reply.status == "late" for reply in replies.values()):
-            ended = [rank for rank, reply in replies.items() if reply.status in ("ok", "error")]
-            await self.repair(AFTER_CELL, ended)
+        late = {rank for rank, reply in replies.items() if reply.status == "late"}
+        self._deaf |= late
+        if not late:
+            await self.repair(AFTER_CELL)
 
     async def prepare(self, execution: Execution) -> None:
         """Repair the group before a cell; a rank may be late, or busy with one that was stopped."""
@@ -105,15 +107,13 @@ class GroupRecovery:
                 return
             await asyncio.sleep(_ASK_EVERY)
 
-    async def repair(self, patience: float = PATIENCE, ended: Collection[int] = ()) -> bool:
+    async def repair(self, patience: float = PATIENCE) -> bool:
         """Make the group again if it is broken, and all ranks are there and idle.
 
         Parameters
         ----------
         patience : float
             Seconds that the ranks may take to meet.
-        ended : collection of int
-            Ranks that have just ended a cell.
 
         Returns
         -------
@@ -126,9 +126,12 @@ class GroupRecovery:
         if self._connection.dead:
             return False
         status = await self._connection.status(timeout=_ANSWER)
-        slow = set(ended) - status.keys()
-        if slow and not self._link.closed.is_set() and not self._link.stopped(slow):
+        self._deaf -= status.keys()
+        slow = set(range(self._size)) - status.keys() - self._deaf
+        slow -= set(self._link.stopped(slow))
+        if slow and not self._link.closed.is_set():
             status |= await self._connection.status(timeout=_SLOW_ANSWER, ranks=slow)
+            self._deaf |= slow - status.keys()
         busy = (r for r in range(self._size) if r not in status or status[r].state != "idle")
         self.busy = {rank: status[rank].cell if rank in status else None for rank in busy}
         names = {said.group for said in status.values()}

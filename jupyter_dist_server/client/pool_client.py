@@ -30,6 +30,8 @@ _SUBSCRIBING = 3.0
 """Seconds within which ranks confirm our subscription, unless one is stopped or holds the GIL."""
 _ANSWER = 5.0
 """The same for one that a cell is to run on."""
+_LOCK_PATIENCE = 2.0
+"""Seconds for which another notebook's cell is waited for, to make the process group again."""
 _LAST_WORDS = 0.05
 """Seconds for which outputs of a dead rank, already on their way, are waited for."""
 
@@ -236,12 +238,14 @@ class PoolClient(RankConnection):
             raise rank_silent(sorted(silent), self.world_size)
 
     async def repair_group(self) -> bool:
-        """Make the process group whole, if it is not; tell whether it is."""
-        if await self.link.acquire_lock(self.link.closed):
-            try:
-                await self.group.repair()
-            finally:
-                self.link.lock.release()
+        """Make the process group whole, unless another notebook's cell runs; tell whether it is."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            taking = self.link.acquire_lock(self.link.closed)
+            if await asyncio.wait_for(taking, _LOCK_PATIENCE):
+                try:
+                    await self.group.repair()
+                finally:
+                    self.link.lock.release()
         return not self.group.suspect
 
     async def _run_with_lock(self, message: Message, execution: Execution) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Coroutine
 from concurrent.futures import wait
@@ -27,8 +26,6 @@ T = TypeVar("T")
 _UNSHOWN = 1.0
 """Seconds of a transfer of which nothing is shown."""
 _EVERY = 0.25
-_REPAIR = 3.0
-"""Seconds after a stop within which the process group is re-created, or else by the next cell."""
 _LOOK_EVERY = 2.0
 """Seconds between two looks why nothing comes."""
 _ON_ALL = (
@@ -97,7 +94,7 @@ class _Transfer:
             future.cancel()
             why = "Interrupted: the transfer was cancelled."
             if verdict := self._loop.run(self._free()):
-                is_made = self._loop.run(self._repair())
+                is_made = self._loop.run(self._client.repair_group())
                 later = "will be re-created when all ranks are running and idle"
                 when = "was re-created" if is_made else later
                 group = f"The process group {when}; create DDP models and groups again."
@@ -112,13 +109,6 @@ class _Transfer:
             return None
         self._client.group.break_up()
         return verdict
-
-    async def _repair(self) -> bool:
-        """Make the process group again; not for long, as another notebook may run a cell."""
-        try:
-            return await asyncio.wait_for(self._client.repair_group(), _REPAIR)
-        except asyncio.TimeoutError:  # the next cell of ours does it
-            return False
 
     def _line(self, seconds: float) -> str:
         if not (moved := dict(self._moved)):

@@ -202,6 +202,58 @@ async def test_ranks_that_wait_for_a_stopped_agent_are_freed(
         assert await reduce(client) == {"ok"}
 
 
+HOLDS_THE_GIL = """
+import ctypes, os, threading, time
+def hold():
+    while not os.path.exists("hold"):
+        time.sleep(0.01)
+    open("held", "w").close()
+    ctypes.PyDLL(None).usleep(1_500_000)
+threading.Thread(target=hold).start()
+"""
+FAILS_MEANWHILE = """
+import os, time
+open("hold", "w").close()
+while not os.path.exists("held"):
+    time.sleep(0.01)
+raise ValueError
+"""
+
+
+async def test_a_rank_that_is_slow_to_answer_is_not_said_to_run_a_cell(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        await text_of(client, HOLDS_THE_GIL)
+        replies = await client.execute(FAILS_MEANWHILE, [1], lambda *_: None)
+        assert replies[1].status == "error"
+        assert client.group.busy == {}
+
+
+SHOWS_SLOWLY = """
+import os, time
+tracebacks = get_ipython().InteractiveTB
+def slow(*arguments, **options):
+    del tracebacks.structured_traceback
+    open("shows", "w").close()
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    return tracebacks.structured_traceback(*arguments, **options)
+tracebacks.structured_traceback = slow
+"""
+
+
+async def test_a_rank_that_shows_an_error_is_at_no_line_of_its_cell(tmp_path: Path) -> None:
+    """The line of our own code was told as the cell's."""
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        await text_of(client, SHOWS_SLOWLY)
+        cell = asyncio.create_task(client.execute("raise ValueError", [0], lambda *_: None))
+        while not (tmp_path / "shows").exists():
+            await asyncio.sleep(0.05)
+        at = (await client.status(PATIENCE, [0]))[0].whereabouts
+        (tmp_path / "go").touch()
+        assert (await cell)[0].status == "error"
+        assert at.line is None and not at.call
+
+
 async def test_ranks_that_hang_for_somebody_else_are_freed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,7 +107,11 @@ class Outcome:
             for rank, reply in replies.items()
             if INTERRUPTED_AT in reply.content
         }
-        self._at |= {rank: place.whereabouts for rank, place in execution.places.items()}
+        self._at |= {
+            rank: place.whereabouts
+            for rank, place in execution.places.items()
+            if place.whereabouts.line or rank not in self._at
+        }
         self._places = places(execution, self._at)
         self.stopped = {rank for rank, reply in replies.items() if self._was_stopped(reply)}
         """Ranks whose cell ended by a stop, and so has not failed."""
@@ -202,8 +206,7 @@ class Outcome:
             yield "Start a new pool with %dist_init."
             return
         gone = {r for cause, rs in causes.items() if cause not in (RESTARTED, STOPPED) for r in rs}
-        stops = failed or self.stopped
-        elsewhere = set(self._dead) if self._group.suspect and stops else set()
+        elsewhere = set(self._dead) if self._group.suspect else set()
         lost = gone | set(late) | elsewhere | {*without_cuda}
         if on_lost_nodes := lost & set(self._on_lost_nodes):
             yield self._lost_nodes
@@ -225,7 +228,10 @@ class Outcome:
         elif self._group.busy:  # or its group would have been looked at
             yield f"{say_busy(self._group.busy)}. {replace_busy(self._group.busy)}"
         elif self._group.suspect and not (causes or on_lost_nodes):  # new ranks have a new group
-            yield "The process group is no longer usable. Replace all ranks with %dist_restart."
+            yield (
+                "The process group could not be re-created yet; the next cell tries it again. "
+                "If that fails too, replace all ranks with %dist_restart."
+            )
         elif self._group.repaired:
             yield (
                 "The process group was re-created; "

@@ -20,9 +20,6 @@ from ...common.protocol.pool_record import PoolRecord
 from ..loop_thread import LoopThread
 from .pool_control import kernel_id
 
-_REPAIR = 2.0
-"""Seconds within which a process group is made again, unless another notebook's cell runs."""
-
 
 class PoolConnection:
     """A client of the ranks in the notebook's loop, and what the pool is told of the notebook.
@@ -133,10 +130,3 @@ async def _connected(folder: Path, attachment: Attachment) -> PoolClient:
 async def _close_after(calls: Iterable[Future[Any]], client: PoolClient) -> None:
     await asyncio.gather(*map(asyncio.wrap_future, calls), return_exceptions=True)
     await client.close()
-
-
-async def group_repaired(client: PoolClient) -> bool:
-    """Make the process group whole, if it is not; tell whether it is."""
-    with contextlib.suppress(asyncio.TimeoutError):
-        return await asyncio.wait_for(client.repair_group(), _REPAIR)
-    return False

@@ -14,7 +14,6 @@ from ...common.rank_specs import parse_ranks
 from ..cells.cell import Cell
 from ..cells.cell_options import Options
 from ..scripts.ran_cells import RanCells
-from .connection_to_ranks import group_repaired
 from .find_or_start_pool import ConnectedPool
 from .pool_owner import no_pool, with_last_lines
 
@@ -83,7 +82,7 @@ class CurrentPool(ConnectedPool):
 
     def repair_group(self) -> bool:
         """Make the process group whole, if it is not; tell whether it is."""
-        return self._loop.run(group_repaired(self.require()[1]))
+        return self._loop.run(self.require()[1].repair_group())
 
     def interrupt(self) -> list[int]:
         """Stop whatever the ranks run; return those that did not stop."""
