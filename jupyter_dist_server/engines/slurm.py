@@ -17,7 +17,7 @@ from .engine import Node, RemoteProcess
 
 _PATIENCE = 15.0
 """Seconds within which Slurm's controller answers."""
-_WORD_PATIENCE = 3.0
+_WORD_PATIENCE = 5.0
 """The same where it only says more of a cell that has failed."""
 _GOES_ON = ("RUNNING", "STOPPED", "SUSPENDED")
 """States of a job that has its nodes."""

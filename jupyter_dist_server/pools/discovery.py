@@ -22,8 +22,8 @@ _LOG = logging.getLogger(__name__)
 
 _SWEEP_AFTER = 60.0
 """Seconds for which a folder without an agent is left alone: one may be about to listen there."""
-_ANSWER = 2.0
-"""Seconds within which an agent says how it is."""
+_ANSWER = 5.0
+"""Seconds within which an agent says how it is, on a busy machine too."""
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+import itertools
 from pathlib import Path
 
+from ..client.agent_link import PATIENCE as AGENT_PATIENCE
 from ..client.agent_link import AgentLink
 from ..client.ranks.gather_evidence import gather_evidence
 from ..client.ranks.rank_connection import RankConnection
@@ -18,7 +19,7 @@ from ..verdicts.ask_and_explain import explain
 from ..verdicts.verdict import Verdict
 
 PATIENCE = 2.0
-"""Seconds within which a rank, or its agent, answers."""
+"""Seconds within which a rank answers."""
 
 
 def find_rank(record: PoolRecord, rank: int) -> RankRecord:
@@ -117,7 +118,7 @@ def _silent(rank: RankRecord) -> DistError:
         )
     return DistError(
         "rank_silent",
-        f"{who}: it is in C code that holds the GIL.",
+        f"{who}: it is in C code that holds the GIL, or the machine is busy.",
         f"Run py-spy dump --native --pid {rank.pid} to see where. Then interrupt or kill the rank.",
     )
 
@@ -136,8 +137,12 @@ async def verdict_of(record: PoolRecord, older_than: float | None) -> Verdict | 
             for rank in record.ranks:
                 if rank.state == "dead":
                     connection.note_death(rank.rank, rank.exit or "")
-            look = partial(gather_evidence, connection, record.ranks, signal=True)
-            verdict, _ = await explain(look, older_than)
+            # A rank is not signalled if it answers the second time.
+            looks = itertools.count()
+            verdict, _ = await explain(
+                lambda: gather_evidence(connection, record.ranks, signal=next(looks) > 0),
+                older_than,
+            )
     except OSError:  # this very moment; the record will say so soon
         raise pool_ended() from None
     return verdict
@@ -153,7 +158,7 @@ async def log_of(record: PoolRecord, rank: int) -> list[str]:
     """
     found = find_rank(record, rank)
     try:
-        return await asyncio.wait_for(_ask_agent(Path(record.folder), rank), PATIENCE)
+        return await asyncio.wait_for(_ask_agent(Path(record.folder), rank), AGENT_PATIENCE)
     except asyncio.TimeoutError:
         if found.state == "starting":  # its agent is importing torch, or forks
             raise _starting(found) from None

@@ -36,8 +36,12 @@ async def explain(
     for _ in range(_LOOKS):
         evidence = await look()
         verdict = explain_hang(evidence, older_than, seen_since)
-        if verdict is None or not verdict.is_doubtful or verdict.sentence == before:
+        if verdict is None or not verdict.is_doubtful:
             return verdict, evidence
-        before = verdict.sentence
+        # A rank that holds the GIL may do so at another line.
+        said = f"{verdict.ranks}" if verdict.kind == "holds_gil" else verdict.sentence
+        if said == before:
+            return verdict, evidence
+        before = said
         await asyncio.sleep(_PAUSE)
     return None, evidence

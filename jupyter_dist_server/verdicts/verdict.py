@@ -63,7 +63,7 @@ class Verdict(msgspec.Struct, frozen=True):
     @property
     def is_doubtful(self) -> bool:
         """Whether the next look may find another one: then it is not said yet."""
-        return self.kind in ("silent", "contradiction")
+        return self.kind in ("holds_gil", "silent", "contradiction")
 
     @property
     def text(self) -> str:

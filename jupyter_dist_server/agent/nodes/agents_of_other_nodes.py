@@ -51,8 +51,8 @@ _SLOW = "Check that the node can be reached; if it is slow, set a longer --timeo
 _MODULE = "jupyter_dist_server.agent.agent_on_other_node"
 _BEAT = 1.0
 """Seconds between two questions whether a node is there."""
-_MOST_MISSED = 4
-"""Questions that a node may leave without an answer."""
+_MOST_MISSED = 7
+"""Questions that a node may leave without an answer: then its ranks count as dead."""
 _START_SHARE = 0.75
 """Part of the pool's time to start in which an agent on another node answers: it imports torch."""
 _WORDS_PATIENCE = 1.0

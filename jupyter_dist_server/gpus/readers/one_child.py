@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     import psutil
 
 _END = 2.0
-"""Seconds within which a process that was killed has ended, unless it hangs."""
+"""Seconds within which a process that was killed has ended, unless it hangs in a system call."""
+_STARVED = 10.0
+"""The same if it is in none, but gets no processor."""
 _LOOK = 0.02
 
 _locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
@@ -41,22 +43,24 @@ def note_killed(pid: int) -> None:
 
 async def check_driver() -> None:
     """Raise `DriverHangsError` if a process that was killed still hangs in the driver."""
-    deadline = time.monotonic() + _END
+    begun = time.monotonic()
     while stuck := _stuck():
-        if time.monotonic() > deadline:
+        pid, patience = stuck
+        if time.monotonic() - begun > patience:
             raise DriverHangsError(
-                f"The NVIDIA driver hangs: process {stuck} waits for it and cannot be killed."
+                f"The NVIDIA driver hangs: process {pid} waits for it and cannot be killed."
             )
         await asyncio.sleep(_LOOK)
 
 
-def _stuck() -> int | None:
+def _stuck() -> tuple[int, float] | None:
+    """Return a process that was killed and has not ended, and for how many seconds it may so."""
     import psutil
 
     for pid, process in list(_killed.items()):
         try:
-            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-                return pid
+            if process.is_running() and (status := process.status()) != psutil.STATUS_ZOMBIE:
+                return pid, _END if status == psutil.STATUS_DISK_SLEEP else _STARVED
         except psutil.NoSuchProcess:
             pass
         del _killed[pid]

@@ -41,7 +41,7 @@ from .outcome import Outcome, outcome, unused_gpus
 
 _COMMIT_FOR = 60.0
 """Seconds for which writing the job's end is tried, before it is left in a file."""
-_TOGETHER = 0.5
+_TOGETHER = 2.0
 """Seconds within which all processes of a user get SIGTERM when the machine is shut down."""
 _LONGEST = 86_400.0
 """Seconds between two looks, at most: `poll` cannot wait for more than 24 days."""

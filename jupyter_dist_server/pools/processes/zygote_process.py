@@ -8,13 +8,14 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
 
 from ...common.background_tasks import Tasks
 from ...common.errors import DistError
-from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, until_ended
+from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, is_stopped, until_ended
 from ...common.processes.python_command import python_command
 from ...common.protocol.agents.zygote_messages import (
     AgentExited,
@@ -32,8 +33,10 @@ _LOG = logging.getLogger(__name__)
 _MODULE = "jupyter_dist_server.agent.zygote"
 REAP_PATIENCE = 2.0
 """Seconds within which zygotes that were killed have ended."""
-_FORK_PATIENCE = 3.0
-"""Seconds within which a zygote that is ready forks an agent; it takes milliseconds."""
+_FORK_PATIENCE = (3.0, 27.0)
+"""Seconds within which a zygote that is ready forks an agent, if it is stopped, and how many more
+if the machine is only busy; it takes milliseconds.
+"""
 
 
 class ZygoteProcess:
@@ -120,18 +123,30 @@ class ZygoteProcess:
     async def _start_agent(
         self, folder: Path, passed: list[int], stay: bool
     ) -> AgentProcess | None:
-        answer = self._asked[str(folder)] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[AgentProcess | None] = asyncio.get_running_loop().create_future()
+        self._asked[str(folder)] = answer
         request = msgspec.json.encode(StartAgent(str(folder), stay))
         try:
             socket.send_fds(self._socket, [request], passed)
-            return await asyncio.wait_for(answer, _FORK_PATIENCE)
+            begun = time.monotonic()
+            for patience in _FORK_PATIENCE:
+                await asyncio.wait([answer], timeout=patience)
+                if answer.done():
+                    return answer.result()
+                if is_stopped(self._process):
+                    break
+            # Killed: it must not fork a second agent if it goes on.
+            waited = time.monotonic() - begun
+            _LOG.warning("A zygote did not respond for %.0f s and was killed", waited)
+            self.close()
+            return None
         except OSError:  # killed a moment ago
             self.close()
             return None
-        except asyncio.TimeoutError:  # killed: it must not fork a second agent if it goes on
-            _LOG.warning("A zygote did not respond for %g s and was killed", _FORK_PATIENCE)
-            self.close()
-            return None
+        except asyncio.CancelledError:
+            if answer.done() and (agent := answer.result()):
+                agent.kill()
+            raise
         finally:
             self._asked.pop(str(folder), None)
 
