@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 from functools import partial
@@ -127,9 +128,12 @@ class JupyterDistApp(ExtensionApp):
         self._gpus = GpuFeed(self._telemetry, self._usage, self._manager, kernels)
         self._collector = GpuCollector(self._telemetry, self._gpus.keep_alive)
         self._discovery_file: Path | None = None
+        self._has_adopted = asyncio.Event()
+        """Set once the pools of a server that has ended are known."""
         self._tasks = tasks = Tasks()
         self.settings.update(
             jupyter_dist_manager=self._manager,
+            jupyter_dist_has_adopted=self._has_adopted,
             jupyter_dist_cells=CellHistory(self._manager),
             jupyter_dist_secret=self._secret,
             jupyter_dist_clients=self._clients,
@@ -148,14 +152,17 @@ class JupyterDistApp(ExtensionApp):
         self.handlers.extend((url_path_join("/", route), handler) for route, handler in ROUTES)
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
-        # Only now is the port known.
-        if self.let_kernels_find_us:
-            self._discovery_file = write_discovery_file(serverapp, self._secret)
-        self._collector.start()
-        for weak_point in weak_points():
-            self.log.warning("%s", weak_point)
-        for pool in await self._manager.adopt_unserved():
-            self.log.info("Adopted pool %s of a server that has ended", pool.record.id)
+        try:
+            # Only now is the port known.
+            if self.let_kernels_find_us:
+                self._discovery_file = write_discovery_file(serverapp, self._secret)
+            self._collector.start()
+            for weak_point in weak_points():
+                self.log.warning("%s", weak_point)
+            for pool in await self._manager.adopt_unserved():
+                self.log.info("Adopted pool %s of a server that has ended", pool.record.id)
+        finally:
+            self._has_adopted.set()
         self._tasks.add(end_orphans(serverapp, self._manager, self.orphan_grace))
 
     async def stop_extension(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from typing import Any
@@ -21,6 +22,8 @@ FRAME_INTERVAL = 0.03
 """Seconds between two states of one pool, at least."""
 TIME_INTERVAL = 10.0
 """Seconds between two `time` frames: who gets nothing for longer has lost the connection."""
+_ADOPTION = 15.0
+"""Seconds for which a server that starts may look for the pools of one that has ended."""
 
 
 class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
@@ -88,6 +91,9 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
 
     async def _send(self) -> None:
         try:
+            # Or a page that comes back first is told that the pools of before are gone.
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self.settings["jupyter_dist_has_adopted"].wait(), _ADOPTION)
             pools = [pool.record.to_json() for pool in self.manager.pools.values()]
             # Browsers' clocks are not ours, and all of our times are by ours.
             first = {"type": "pools", "pools": pools, "time": time.time()}

@@ -44,6 +44,12 @@ def buffered(handler: StreamHandler) -> int:
     return len(handler.ws_connection.stream._write_buffer)
 
 
+@pytest.fixture(autouse=True)
+def has_started(jp_serverapp: Any) -> None:
+    """Tell what a server of these fixtures does not: that it has looked for pools."""
+    jp_serverapp.web_app.settings["jupyter_dist_has_adopted"].set()
+
+
 def test_a_client_that_does_not_read_costs_no_memory(
     jp_asyncio_loop: Any, jp_serverapp: Any, jp_ws_fetch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
