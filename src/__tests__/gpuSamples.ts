@@ -8,6 +8,7 @@ import type {
   IInventory,
   IProcess,
   IUsage,
+  IVerdict,
   Topic
 } from '../model/gpuContract';
 import { Telemetry } from '../model/telemetry';
@@ -70,6 +71,7 @@ export function makeUsage(rank: number, changes: Partial<IUsage> = {}): IUsage {
   return {
     rank,
     pid: 1000 + rank,
+    host_pid: 1000 + rank,
     cpu: 50,
     memory: 2 ** 30,
     gpu_uuid: null,
@@ -80,6 +82,15 @@ export function makeUsage(rank: number, changes: Partial<IUsage> = {}): IUsage {
     line: null,
     waiting_since: null,
     ...changes
+  };
+}
+
+/** What a server says of ranks whose processes are stopped. */
+export function makeStopped(...ranks: number[]): IVerdict {
+  return {
+    ...{ kind: 'stopped', sentence: '', hint: '', ranks, stuck: true },
+    ...{ op: null, since: null },
+    remedies: [{ label: '', magic: '', restarts: ranks }]
   };
 }
 

@@ -108,7 +108,7 @@ describe('labelled text', () => {
       lines.rows(0);
     }
     // Reading everything again each time would take minutes.
-    expect(performance.now() - begun).toBeLessThan(5000);
+    expect(performance.now() - begun).toBeLessThan(30_000);
     expect(lines.rows(0)).toHaveLength(20_000);
   });
 });

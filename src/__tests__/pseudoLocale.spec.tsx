@@ -12,6 +12,7 @@ import {
   GPU_0,
   makeGpusMessage,
   makeProcess,
+  makeStopped,
   makeTelemetry,
   makeUsage
 } from './gpuSamples';
@@ -192,7 +193,8 @@ describe('no sentence is glued', () => {
             ? null
             : makeUsage(rank, call ? { call, waiting_since: 9, line: 3 } : {})
         )
-      }
+      },
+      verdicts: { p1: makeStopped(calls.indexOf('silent')) }
     });
     const wait = findLongWait(pool, telemetry, 1000, 10)!;
     const { head, rest } = sayLongWait(wait, pseudo);

@@ -84,7 +84,7 @@ describe('QueueModel', () => {
     await until(() => queue.notices[0] === notice);
     answer('GET queue', { rows: [], count: 0, notices: [] });
     await until(() => !queue.notices.length);
-  }, 30_000);
+  });
 
   it('looks again when GPUs are taken, or a pool changes its state', async () => {
     await follow();

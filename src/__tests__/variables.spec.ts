@@ -87,6 +87,39 @@ it('asks once after each cell, when no rank runs it any more', async () => {
   expect(model.variables).toHaveBeenCalledTimes(2);
 });
 
+it('asks ranks that did not respond again, but not for ever', async () => {
+  const { model, variables, asked } = setUp();
+  const some = makeVariables([], { ranks: [0], silent: [1] });
+  const asks = (count: number) =>
+    expect(model.variables).toHaveBeenCalledTimes(count);
+  variables.watch();
+  await wait();
+  asked[0].resolve(some);
+  await jest.advanceTimersByTimeAsync(4000);
+  asks(1);
+  expect(variables.isOld).toBe(false);
+  await jest.advanceTimersByTimeAsync(2000);
+  asks(2);
+  asked[1].resolve(some);
+  await jest.advanceTimersByTimeAsync(6000);
+  asks(3);
+  asked[2].resolve(some);
+  await jest.advanceTimersByTimeAsync(20_000);
+  asks(3);
+});
+
+it('keeps what a check has found if ranks did not respond', async () => {
+  const { model, variables, asked } = setUp();
+  variables.watch();
+  await wait();
+  asked[0].resolve(X);
+  await wait();
+  void variables.check();
+  asked[1].resolve(makeVariables([], { ranks: [0], silent: [1] }));
+  await jest.advanceTimersByTimeAsync(20_000);
+  expect(model.variables).toHaveBeenCalledTimes(1);
+});
+
 it('does not ask between two cells of Run All', async () => {
   const { model, variables, turnTo } = setUp(
     poolWith(['idle', 100], ['idle', 100])

@@ -3,7 +3,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import type { IPool } from '../model/contract';
 import { findLongWait } from '../model/waiting';
 import { sayLongWait } from '../words/waitWords';
-import { makeTelemetry, makeUsage } from './gpuSamples';
+import { makeStopped, makeTelemetry, makeUsage } from './gpuSamples';
 import { makePool, makeRank } from './samples';
 
 const trans = nullTranslator.load('');
@@ -25,14 +25,15 @@ function say(doings: Doing[], changes: Partial<IPool> = {}): string | null {
     ),
     ...changes
   });
+  const stopped = doings.flatMap((doing, rank) =>
+    doing === 'silent' ? [rank] : []
+  );
   const telemetry = makeTelemetry({
     type: 'usage',
     pools: {
       p1: doings.map((doing, rank) =>
         typeof doing === 'string'
-          ? doing === 'silent'
-            ? null
-            : makeUsage(rank)
+          ? makeUsage(rank, SILENT.includes(doing) ? { host_pid: null } : {})
           : makeUsage(rank, {
               call: doing[0],
               waiting_since: NOW - doing[1],
@@ -40,6 +41,9 @@ function say(doings: Doing[], changes: Partial<IPool> = {}): string | null {
               calls: doing[3] ?? null
             })
       )
+    },
+    verdicts: {
+      p1: makeStopped(...stopped)
     }
   });
   const wait = findLongWait(pool, telemetry, NOW, 10);
@@ -50,6 +54,8 @@ function say(doings: Doing[], changes: Partial<IPool> = {}): string | null {
   return `${head} ${rest}`;
 }
 
+/** They do not answer; of the first ones, the server knows that they will not. */
+const SILENT: Doing[] = ['silent', 'late'];
 const waits: Doing = ['all_reduce', 11];
 
 it.each<[Doing[], string]>([
@@ -112,6 +118,7 @@ it.each<[string, Doing[], Partial<IPool>]>([
   ['nobody waits', ['busy', 'idle'], {}],
   ['it is not long yet', [['all_reduce', 10], 'idle'], {}],
   ['all are there, and slow', [waits, ['all_reduce', 60]], {}],
+  ['the others may only be slow to answer', [waits, 'late'], {}],
   ['the pool stops', [waits, 'idle'], { state: 'COMPLETING' }]
 ])('nothing is wrong when %s', (_, doings, changes) => {
   expect(say(doings, changes)).toBeNull();

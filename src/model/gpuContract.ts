@@ -98,6 +98,8 @@ export interface ILease {
 export interface IUsage {
   rank: number;
   pid: number;
+  /** Null if it did not answer in time: of what it does, nothing is known. */
+  host_pid: number | null;
   /** Percent of one core. */
   cpu: number | null;
   /** Bytes. */
@@ -157,7 +159,7 @@ export interface IProcessesMessage {
 
 export interface IUsageMessage {
   type: 'usage';
-  /** By pool; null for a rank that did not answer. */
+  /** By pool; null for a rank of whose process nothing is known. */
   pools: Record<string, (IUsage | null)[]>;
   /** By pool, why its ranks wait; not there if none waits. */
   verdicts?: Record<string, IVerdict>;

@@ -11,6 +11,10 @@ import type { IVariables } from './variablesContract';
 
 /** Milliseconds: the next cell of *Run All* begins sooner. */
 const PAUSE = 250;
+/** Milliseconds until ranks that did not respond are asked again: they may only have been slow. */
+const AGAIN = 5_000;
+/** How often they are asked. */
+const TRIES = 3;
 
 /**
  * What the variables of the current notebook's ranks are.
@@ -102,6 +106,7 @@ export class VariablesModel implements IVariablesModel {
     const state = stateOf(pool);
     if (state !== this._state) {
       this._state = state;
+      this._tries = 0;
       if (pool?.id !== this._poolId) {
         this._poolId = pool?.id;
         this._list = this._error = null;
@@ -121,7 +126,7 @@ export class VariablesModel implements IVariablesModel {
       !document.hidden &&
       !this._isReading &&
       !this.isChecking &&
-      this.isOld &&
+      (this.isOld || this._mustAskAgain) &&
       pool?.state === 'RUNNING' &&
       // At first, those of idle ranks are better than none.
       (!isBusy(pool) || !this._list)
@@ -136,8 +141,14 @@ export class VariablesModel implements IVariablesModel {
       return;
     }
     this._isReading = true;
+    this._mustAskAgain = false;
     try {
-      await this._ask(pool, () => this._requests.variables(pool.id));
+      const list = await this._ask(pool, () =>
+        this._requests.variables(pool.id)
+      );
+      if (list?.silent.length) {
+        this._askAgain();
+      }
     } finally {
       this._isReading = false;
     }
@@ -148,7 +159,7 @@ export class VariablesModel implements IVariablesModel {
     pool: IPool,
     request: () => Promise<IVariables>,
     takesPart = this._list === null
-  ): Promise<void> {
+  ): Promise<IVariables | null> {
     const [state, turn] = [this._state, ++this._turn];
     let [list, error] = [this._list, null as IApiError | null];
     try {
@@ -171,6 +182,21 @@ export class VariablesModel implements IVariablesModel {
       }
       this._changed.emit();
     }
+    return error ? null : list;
+  }
+
+  /** Ask ranks that did not respond another time or two. */
+  private _askAgain(): void {
+    const turn = this._turn;
+    this._tries++;
+    if (this._tries < TRIES) {
+      window.setTimeout(() => {
+        if (turn === this._turn) {
+          this._mustAskAgain = true;
+          this._follow();
+        }
+      }, AGAIN);
+    }
   }
 
   private readonly _changed = new Signal<this, void>(this);
@@ -183,6 +209,9 @@ export class VariablesModel implements IVariablesModel {
   private _list: IVariables | null = null;
   private _error: IApiError | null = null;
   private _isReading = false;
+  /** How often ranks have not responded since a cell has run. */
+  private _tries = 0;
+  private _mustAskAgain = false;
   /** Pools whose variables are being compared. */
   private readonly _checked = new Set<string>();
   /** Counts the questions. */

@@ -98,18 +98,24 @@ export function findLongWait(
     return null;
   }
   const waits = new Map<string, IWait>();
-  const absences = new Map<string, IAbsence>();
+  const absences = new Map<IAbsence['state'], IAbsence>();
+  const note = (state: IAbsence['state'], rank: number): void => {
+    const absence = absences.get(state) ?? { state, ranks: [] };
+    absence.ranks.push(rank);
+    absences.set(state, absence);
+  };
   for (const rank of pool.ranks) {
-    const { usage } = telemetry.rank(pool.id, rank.rank);
+    const reading = telemetry.rank(pool.id, rank.rank);
+    const { usage } = reading;
     const wait = waitOf(rank, usage);
+    const hasAnswered = usage !== null && usage.host_pid !== null;
     if (wait) {
       join(waits, wait, rank, usage);
-    } else {
-      const state =
-        rank.state === 'busy' && usage === null ? 'silent' : rank.state;
-      const absence = absences.get(state) ?? { state, ranks: [] };
-      absence.ranks.push(rank.rank);
-      absences.set(state, absence);
+    } else if (isSilent(rank, reading)) {
+      note('silent', rank.rank);
+    } else if (rank.state !== 'busy' || hasAnswered) {
+      // One that was only slow to answer may wait there, too.
+      note(rank.state, rank.rank);
     }
   }
   const [longest, ...others] = [...waits.values()].sort(

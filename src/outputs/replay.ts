@@ -16,8 +16,10 @@ import type { CellWriters } from './cellWriters';
 import { RunningCell } from './runningCell';
 
 const TARGET = 'jupyter_dist.replay';
-/** Seconds: a page that is loaded again is away for less than this. */
+/** Seconds: a page that is loaded again is away for less than this, before it begins to load. */
 const AWAY = 30;
+/** Seconds: its loading takes less than this, on a busy machine. */
+const LOADING = 120;
 /** Milliseconds in which others who have the notebook open say which cells they run. */
 const MEETING = 2000;
 /** Milliseconds until a page is taken for gone: one that had lost its connection says again within 15 s what it writes. */
@@ -130,6 +132,9 @@ function ask(
     return;
   }
   const begun = performance.now();
+  const sinceNavigation = begun / 1000;
+  const isNew = followed === undefined && sinceNavigation < LOADING;
+  const loading = isNew ? sinceNavigation : 0;
   const comm = kernel.createComm(TARGET);
   comm.onMsg = async ({ content }) => {
     const waited = (performance.now() - begun) / 1000;
@@ -154,7 +159,7 @@ function ask(
       // What has ended long before has been seen, and perhaps cleared. A shared notebook says it itself.
       const isMissed = model.collaborative
         ? isRunning
-        : (shown.age ?? 0) < waited + AWAY;
+        : (shown.age ?? 0) < waited + loading + AWAY;
       if (shown.age === null) {
         follow(panel, kernel, { code, shown, writers });
       } else if (isMissed || code.id === followed) {

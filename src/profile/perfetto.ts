@@ -1,7 +1,7 @@
 /** Perfetto's viewer: it reads traces in the browser, and sends them nowhere. */
 export const PERFETTO = 'https://ui.perfetto.dev';
 /** Milliseconds from one question to the next, and until its page counts as out of reach. */
-const [AGAIN, PATIENCE] = [100, 10_000];
+const [AGAIN, PATIENCE] = [100, 20_000];
 
 /** What became of a window: its page waits for a trace, did not answer, or was closed. */
 type Answer = 'ready' | 'silent' | 'closed';

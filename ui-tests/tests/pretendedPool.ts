@@ -21,6 +21,7 @@ export class PretendedPool {
   /** To be called before the page is loaded. */
   static async follow(page: Page): Promise<PretendedPool> {
     const pretended = new PretendedPool(page);
+    page.on('domcontentloaded', () => (pretended._said = []));
     await page.routeWebSocket(/jupyter-dist\/stream/, socket => {
       pretended._socket = socket;
       const server = socket.connectToServer();
@@ -32,6 +33,10 @@ export class PretendedPool {
         // What the real ranks use would say that these use nothing.
         if (said.type !== 'usage') {
           socket.send(message);
+        }
+        // A page that has connected anew knows the real server's pools only.
+        if (said.type === 'pools') {
+          pretended._said.forEach(one => pretended._send(one));
         }
       });
     });
@@ -53,7 +58,7 @@ export class PretendedPool {
   say(kernelId: string, ranks: ISaid[], changes: object = {}): void {
     const now = Math.floor(Date.now() / 1000);
     this._version += 1;
-    this._send({
+    const pool = {
       type: 'pool',
       pool: {
         id: 'pretended',
@@ -98,8 +103,8 @@ export class PretendedPool {
         })),
         ...changes
       }
-    });
-    this._send({
+    };
+    const usage = {
       type: 'usage',
       pools: {
         pretended: ranks.map(({ state, waits }, rank) =>
@@ -108,6 +113,7 @@ export class PretendedPool {
             : {
                 rank,
                 pid: 10_000 + rank,
+                host_pid: 10_000 + rank,
                 cpu: 50,
                 memory: 2 ** 30,
                 gpu_uuid: this._uuid(rank),
@@ -120,7 +126,9 @@ export class PretendedPool {
               }
         )
       }
-    });
+    };
+    this._said = [pool, usage];
+    this._said.forEach(one => this._send(one));
   }
 
   /** Of a GPU of the real server, once it has told of them. */
@@ -135,5 +143,7 @@ export class PretendedPool {
 
   private _socket: WebSocketRoute | null = null;
   private _gpus: { inventory: { gpus: { uuid: string }[] } } | null = null;
+  /** What a test has said last. */
+  private _said: object[] = [];
   private _version = 0;
 }

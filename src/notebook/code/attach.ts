@@ -43,7 +43,10 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
           if (kernel && kernel.id === model.pools.get(id)?.kernel_id) {
             // It is its own: a new process with the same id finds it.
             await kernel.restart();
-            await kernels.runMagic(kernel.id, LOAD);
+            const why = await kernels.runMagic(kernel.id, LOAD);
+            if (why) {
+              throw new Error(why);
+            }
             return;
           }
           if (context && !kernel) {
