@@ -138,7 +138,8 @@ def test_a_stopped_dispatcher_is_named(queue: Queue) -> None:
 
 def test_a_stopped_runner_is_named(queue: Queue) -> None:
     job = queue.submit("-c", "0", "sleep", "1000")
-    queue.until(job, "RUNNING")
+    # At first, its process is the runner's copy.
+    wait_for(lambda: queue.processes("sleep"), "the job's process")
     (process,) = queue.processes("dist-runner")
     process.send_signal(signal.SIGSTOP)
     wait_for(lambda: process.status() == "stopped", "its stop")

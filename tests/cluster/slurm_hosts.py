@@ -6,7 +6,6 @@ import secrets
 import shutil
 import subprocess
 
-from ..network import free_port
 from ..waiting import wait_for
 from .hosts import Hosts, why_no_hosts
 
@@ -52,7 +51,9 @@ def start_slurm(hosts: Hosts) -> None:
     """Start Slurm, and wait until its nodes are there."""
     nodes = "\n".join(NODE.format(net=hosts.net, number=number) for number in hosts.numbers)
     conf = hosts.base / "slurm.conf"
-    conf.write_text(CONF.format(base=hosts.base, net=hosts.net, nodes=nodes, port=free_port()))
+    # Below those that the system gives to others until slurmctld listens.
+    port = 20_000 + secrets.randbelow(10_000)
+    conf.write_text(CONF.format(base=hosts.base, net=hosts.net, nodes=nodes, port=port))
     hosts.variables["SLURM_CONF"] = str(conf)
     for name in ("state", *(f"spool-n{number}" for number in hosts.numbers)):
         (hosts.base / name).mkdir()

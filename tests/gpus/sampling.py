@@ -24,6 +24,12 @@ STRICT = replace(QUICK, silence=2.0)
 """For those that do get stuck."""
 
 
+def sampler(telemetry: Telemetry) -> psutil.Process:
+    """Return the process that reads the GPUs."""
+    assert telemetry.sampler.pid
+    return psutil.Process(telemetry.sampler.pid)
+
+
 def child_processes() -> list[psutil.Process]:
     """Return those of this process that ask the driver, and not the server that tests share."""
     found = []

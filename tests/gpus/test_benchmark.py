@@ -18,8 +18,8 @@ def test_no_client_one_and_some() -> None:
     assert nobody.sizes == []
     # The kernel counts in hundredths of a second, of which a sampler may use none.
     assert 0 <= one.sampler_cpu + some.sampler_cpu < 100
-    assert 2 <= len(one.sizes) <= 8
-    assert 2 * 4 <= len(some.sizes) <= 8 * 4
+    assert 2 <= len(one.sizes) <= 40
+    assert 2 * 4 <= len(some.sizes) <= 40 * 4
     assert all(100 < size < 600 for size in some.sizes)
     assert all(len(found.delays) > 10 for found in (nobody, one, some))
     text = tables([nobody, one, some])

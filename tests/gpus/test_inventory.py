@@ -226,12 +226,6 @@ async def test_it_survives_json(fake_nvml: State) -> None:
     assert [gpu.links for gpu in again.gpus] == [gpu.links for gpu in found.gpus]
 
 
-def children_while(work: asyncio.Task[Any]) -> set[psutil.Process]:
-    """Return the processes that this one has; `work` keeps running."""
-    assert not work.done()
-    return set(child_processes())
-
-
 @pytest.mark.parametrize("call", ["INIT", "COUNT", "name"])
 async def test_a_hanging_driver_blocks_nobody(fake_nvml: State, call: str) -> None:
     fake_nvml.write(gpus=8, hang=call)
@@ -241,7 +235,7 @@ async def test_a_hanging_driver_blocks_nobody(fake_nvml: State, call: str) -> No
     async with Pulse() as pulse:
         reading = asyncio.create_task(read_gpu_state(timeout=0.8))
         while not reading.done():
-            children |= await asyncio.to_thread(children_while, reading) - others
+            children |= set(await asyncio.to_thread(child_processes)) - others
             await asyncio.wait([reading], timeout=0.1)
     assert pulse.is_steady(), "the event loop was blocked"
     assert len(children) == 1
@@ -256,7 +250,8 @@ async def test_nothing_is_left_of_a_listing_that_nobody_waits_for(fake_nvml: Sta
     reading = asyncio.create_task(read_gpu_state(timeout=60))
     while not fake_nvml.calls("nvmlInit"):
         await asyncio.sleep(0.01)
-    children = children_while(reading)
+    assert not reading.done()
+    children = child_processes()
     reading.cancel()
     await asyncio.wait([reading])
     _, alive = await asyncio.to_thread(psutil.wait_procs, children, PATIENCE)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import psutil
 import pytest
 
 from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader, read_gpus
@@ -15,7 +14,7 @@ from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
 
 from ..control_group import control_group
 from ..fake_nvml.build import State
-from .sampling import STRICT, Listener, child_processes, sampling, until
+from .sampling import STRICT, Listener, child_processes, sampler, sampling, until
 
 
 @pytest.fixture
@@ -94,7 +93,7 @@ async def test_a_stopped_sampler_is_replaced(fake_nvml: State) -> None:
     async with sampling("gpus", patience=STRICT) as telemetry:
         listener = Listener(telemetry)
         await listener.samples(2)
-        process = psutil.Process(telemetry.sampler.pid)
+        process = sampler(telemetry)
         process.suspend()
         await until(lambda: telemetry.trouble, "the trouble")
         await until(lambda: not process.is_running(), "the end of the old process")

@@ -65,7 +65,7 @@ def test_a_limit_neither_ends_early_nor_late_by_a_step_of_the_clock(
     long = queue.submit("-c", "0", "-t", "60", *UNTIL_GO)
     queue.until(long, "RUNNING")
     step.write_text("86400")
-    short = queue.submit("-c", "0", "-t", "0:02", *UNTIL_GO)
+    short = queue.submit("-c", "0", "-t", "0:15", *UNTIL_GO)
     queue.until(short, "RUNNING")
     step.write_text("-86400")
     wait_for(lambda: queue.show(short)["state"] == "TIMEOUT", "its limit, as seconds passed")

@@ -111,10 +111,10 @@ def test_a_change_that_cannot_be_made_is_said_and_fails(queue: Queue) -> None:
 
 
 def test_a_limit_is_extended_while_the_job_runs(queue: Queue) -> None:
-    job = queue.submit("-c", "0", "-t", "0:03", "sh", "-c", LOOP)
+    job = queue.submit("-c", "0", "-t", "0:20", "sh", "-c", LOOP)
     queue.until(job, "RUNNING")
     queue.run("update", "-t", "5", job)
-    until = queue.show(job)["started"] + 3.5
+    until = queue.show(job)["started"] + 20.5
     wait_for(lambda: time.time() > until, "its former limit")
     assert queue.show(job)["state"] == "RUNNING"
     (queue.folder / "go").touch()

@@ -16,7 +16,9 @@ def test_what_a_script_has_started_has_the_grace_time_too(queue: Queue) -> None:
     cancelled = queue.submit("-c", "0", "bash", "-c", f'bash -c "{SAVES}"; true')
     runner_of(queue, cancelled)
     queue.run("cancel", cancelled)
-    limited = queue.submit("-c", "0", "-t", "0:01", "bash", "-c", f'bash -c "{SAVES}"; true')
+    limited = queue.submit("-c", "0", "-t", "10", "bash", "-c", f'bash -c "{SAVES}"; true')
+    wait_for(lambda: queue.show(limited)["started"] and queue.output(limited), "its trap")
+    queue.run("update", "-t", "0:01", limited)
     for job, state in ((cancelled, "CANCELLED"), (limited, "TIMEOUT")):
         assert queue.ended(job)["state"] == state
         assert "saved\n" in queue.output(job)
@@ -35,9 +37,10 @@ def test_what_a_script_has_started_is_killed_after_the_grace_time(queue: Queue) 
 
 def test_a_runner_sleeps_when_the_limit_passes_in_the_grace_time(queue: Queue) -> None:
     code = "trap '' TERM; echo up; sleep 1000"
-    job = queue.submit("-c", "0", "-t", "0:03", "--grace", "1000", "sh", "-c", code)
+    job = queue.submit("-c", "0", "-t", "10", "--grace", "1000", "sh", "-c", code)
     runner = runner_of(queue, job)
     queue.run("cancel", job)
+    queue.run("update", "-t", "0:03", job)
     ends_by = queue.show(job)["ends_by"]
     wait_for(lambda: time.time() > ends_by + 0.5, "the limit")
     before = runner.num_ctx_switches().voluntary

@@ -82,9 +82,9 @@ def test_a_job_whose_output_fills_the_disk_is_told_so(queue: Queue) -> None:
 
 
 def test_a_limit_is_kept_while_the_disk_is_full(small: Queue) -> None:
-    job = small.submit("-c", "0", "-t", "0:02", "sleep", "1000")
-    small.until(job, "RUNNING")
-    (process,) = small.processes("sleep")
+    job = small.submit("-c", "0", "-t", "10", "sleep", "1000")
+    (process,) = wait_for(lambda: small.processes("sleep"), "its process")
+    small.run("update", "-t", "0:02", job)
     filler = fill(store_folder())
     wait_for(lambda: not process.is_running() or process.status() == "zombie", "its end")
     filler.unlink()
@@ -95,6 +95,7 @@ def test_a_runner_that_is_asked_to_end_leaves_the_end_in_a_file(small: Queue) ->
     """As at a shutdown of the machine, which does not wait until there is room."""
     job = small.submit("-c", "0", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
     small.until(job, "RUNNING")
+    wait_for(lambda: small.processes("sh"), "its process, which is the runner's copy at first")
     (runner,) = small.processes("dist-runner")
     filler = fill(store_folder())
     (small.folder / "go").touch()

@@ -157,7 +157,7 @@ def test_a_second_interrupt_does_not_take_the_place_of_the_first(ranks: Notebook
         "    return shown.structured_traceback(*arguments, **options)\n"
         "shown.structured_traceback = twice"
     )
-    result = ranks.run("%%distributed\nraise KeyboardInterrupt('the first')")
+    result = ranks.run("%%rank 0\nraise KeyboardInterrupt('the first')")
     assert "KeyboardInterrupt: the first" in result.error
     assert "Traceback (most recent call last)" in result.error
     assert result.stream("stderr") == ""

@@ -138,7 +138,7 @@ def test_a_notebook_and_a_tool_that_uses_rest(server: Server) -> None:
     tool.start()
     for _ in range(30):
         notebook.ok(f"%%distributed\n{REDUCE}")
-    tool.join(30)
+    tool.join(PATIENCE)
     assert answers == [{"ok"}] * 30
     notebook.close()
 

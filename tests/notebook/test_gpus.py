@@ -277,7 +277,7 @@ def test_killed_servers_and_kernels_leave_no_gpu_behind(
     assert "No GPU is free" in notebook.fails("%dist_init -n 1")
     for process in (server.process.pid, int(doomed.ok("import os; print(os.getpid())").text)):
         os.kill(process, signal.SIGKILL)
-    started = notebook.ok("%dist_init -n 4 --wait 20")
+    started = notebook.ok("%dist_init -n 4 --wait 120")
     assert "4 ranks ready on GPUs 0, 1, 2, 3" in started.shown
     server.process.wait()
     wait_for(lambda: not tagged(server.env), "the end of the server's processes")

@@ -11,6 +11,7 @@ from jupyter_dist_server.notebook.output.late_output import LateOutput
 
 from ..notebook_driver import Notebook
 from ..result import Result
+from ..waiting import PATIENCE
 
 SERVED_ONLY = True
 """The server has no part in it, but has imported torch for an earlier notebook."""
@@ -37,13 +38,14 @@ def late_output(notebook: Notebook, what: str, meanwhile: str = "") -> tuple[Res
     first = notebook.send(START.format(what))
     shown = notebook.follow(first)
     second = notebook.send(f"%%rank 0\ngo.set()\n{meanwhile}\ngone.wait(10)\ntime.sleep(0.2);")
-    later = Result()
+    later, has_ended = Result(), False
     while True:
         try:
-            message = notebook.client.get_iopub_msg(timeout=1)
+            message = notebook.client.get_iopub_msg(timeout=3 if has_ended else PATIENCE)
         except queue.Empty:
             return shown, later
         parent = message["parent_header"]["msg_id"]
+        has_ended |= parent == second and message["content"].get("execution_state") == "idle"
         if message["msg_type"] not in ("status", "execute_input"):
             (shown if parent == first else later).add(message["msg_type"], message["content"])
             assert parent in (first, second)

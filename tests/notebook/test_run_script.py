@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ..notebook_driver import Notebook
-from ..result import Result
+from .places import stop_at
 
 SERVED_ONLY = True
 """The server has no part in it, but has imported torch for an earlier notebook."""
@@ -254,8 +254,8 @@ def test_a_script_may_have_event_loops_of_its_own(ranks: Notebook, folder: Path)
         assert ranks.ok(f"%dist_run {options}loops.py").lines == ["[0-1] ran", "[0-1] ran"]
     assert ranks.ok("%%distributed\nawait asyncio.sleep(0)\n1").lines == ["[0-1] 1"]
     write(folder / "loops.py", "import asyncio\nprint('in')\nasyncio.run(asyncio.sleep(600))")
-    stopped = ranks.run("%dist_run loops.py", until=lambda r: "in" in r.text, act=ranks.interrupt)
-    assert stopped.status == "error" and "Ranks 0-1 stopped" in stopped.shown
+    stopped = stop_at(ranks, "%dist_run loops.py", {0: None, 1: None})
+    assert "Ranks 0-1 stopped" in stopped.shown
     assert ranks.ok("%%distributed\nawait asyncio.sleep(0)\n1").lines == ["[0-1] 1"]
 
 
@@ -263,11 +263,7 @@ def test_a_script_can_be_stopped(ranks: Notebook, folder: Path) -> None:
     waits = "import time\ndef main():\n    for _ in range(600):\n        time.sleep(0.1)\n"
     write(folder / "waits.py", f"{waits}print('waits')\nmain()\n")
 
-    def waits_now(result: Result) -> bool:
-        return "waits" in result.text
-
-    result = ranks.run("%dist_run waits.py", until=waits_now, act=ranks.interrupt)
-    assert result.status == "error"
+    result = stop_at(ranks, "%dist_run waits.py", {0: 4, 1: 4}, after="waits")
     assert "ranks 0-1 were in Python code (waits.py line 4)" in result.error
     assert "Ranks 0-1 stopped" in result.shown
 

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from ..notebook_driver import Notebook
-from .places import IDLE, INPUT, stop_at
+from .places import IDLE, INPUT, pool_folder, stop_at, wait_until_at
 
 PLAIN_ONLY = True
 """The server has no part in it."""
@@ -167,10 +167,17 @@ def test_a_second_press_goes_on_at_once(three: Notebook) -> None:
     limits = "interrupt.PATIENCE, interrupt.COLLECTIVE_PATIENCE"
     three.ok(f"from jupyter_dist_server.client import interrupt\nusual = {limits}")
     three.ok(f"{limits} = 3600, 3600")  # nothing else goes on then
+    folder = pool_folder(three)
+
+    def press_twice() -> None:
+        wait_until_at(folder, {1: "barrier"})
+        three.interrupt()
+        threading.Timer(0.5, three.interrupt).start()
+
     three.fails(
         "%%distributed\nif rank == 1:\n    print('in')\n    dist.barrier()",
         until=lambda r: "in" in r.text,
-        act=lambda: [three.interrupt(), threading.Timer(0.5, three.interrupt).start()],
+        act=press_twice,
     )
     three.ok(f"{limits} = usual")
     assert is_whole(three)
@@ -179,7 +186,8 @@ def test_a_second_press_goes_on_at_once(three: Notebook) -> None:
 def test_who_was_in_a_collective_is_freed_without_waiting_for_python_code(three: Notebook) -> None:
     three.ok("from jupyter_dist_server.client import interrupt\nusual = interrupt.PATIENCE")
     three.ok("interrupt.PATIENCE = 3600")
-    stop_at(three, "%%distributed\nprint('in')\nif rank:\n    dist.barrier()", {1: "barrier"})
+    waiting = {1: "barrier", 2: "barrier"}
+    stop_at(three, "%%distributed\nprint('in')\nif rank:\n    dist.barrier()", waiting)
     three.ok("interrupt.PATIENCE = usual")
     assert is_whole(three)
 
@@ -218,8 +226,11 @@ leaf(600)
 
 
 def test_a_traceback_deep_in_a_library_is_short(three: Notebook) -> None:
-    """To render hundreds of frames takes longer than Stop waits before it breaks the group."""
+    """To render hundreds of frames would take longer than Stop waits."""
+    three.ok("from jupyter_dist_server.client import interrupt\nusual = interrupt.PATIENCE")
+    three.ok("interrupt.PATIENCE = 60")
     result = stop_at(three, DEEP, dict.fromkeys(range(3), 8))
+    three.ok("interrupt.PATIENCE = usual")
     assert result.error.endswith("were in Python code (line 8); all variables are kept.")
     assert "----> 8 leaf(600)" in result.shown
     tracebacks = result.shown.count("KeyboardInterrupt  ")

@@ -246,11 +246,11 @@ async def test_a_driver_that_does_not_respond_is_waited_for_and_gives_no_cpu_ran
     gpus: State, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jupyter_dist_server.placement.allocate_gpus._READ_EVERY", 0.2)
-    silent = "The NVIDIA driver did not respond within 3 s."
+    silent = "The NVIDIA driver did not respond within 10 s."
 
     def ask(**fields: Any) -> Allocator:
         request = PoolRequest.from_json(fields)
-        read = partial(read_gpu_state, timeout=3.0, host_pids=True)
+        read = partial(read_gpu_state, timeout=10.0, host_pids=True)
         return Allocator(request, new_record(request), read)
 
     async def wait(allocator: Allocator) -> None:

@@ -29,7 +29,7 @@ from ..waiting import PATIENCE
 
 async def test_a_guest_who_leaves_during_a_restart_does_not_end_the_pool(tmp_path: Path) -> None:
     guests = PoolManager()
-    async with running(request(tmp_path, timeout=20)) as pool:
+    async with running(request(tmp_path, timeout=PATIENCE)) as pool:
         (found,) = await asyncio.to_thread(lambda: list(find_pools()))
         guest = guests.adopt(found)
         await follow(guest)

@@ -126,7 +126,7 @@ async def test_a_reading_of_nvml_that_fails_is_not_the_last(
 async def test_a_server_that_adopts_pools_does_not_take_them_for_idle_since_their_start(
     tmp_path: Path,
 ) -> None:
-    limit, go = 2.0, tmp_path / "go"
+    limit, go = 10.0, tmp_path / "go"
     code = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
     first = WarmManager(watch=True, owner=Owner(SERVER, PATIENCE))
     second = PoolManager(watch=True, owner=Owner(SERVER, PATIENCE))

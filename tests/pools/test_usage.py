@@ -115,7 +115,9 @@ async def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -
         client = PoolClient(Path(pool.record.folder))
         await client.connect()
         running = asyncio.create_task(client.execute(BUSY, [0, 1], lambda *_: None))
-        busy = await news(usage, lambda: (one := rank(1)) and (one.cpu or 0) > 30 and one)
+        busy = await news(
+            usage, lambda: (one := rank(1)) and (one.cpu or 0) > 10 and one.host_pid and one
+        )
         assert busy.host_pid == busy.pid  # answered while its main thread works
         idle = rank(0)
         assert idle

@@ -20,18 +20,21 @@ test('errors name the lines that the editor shows, and Tab completes the options
   await test.step('line numbers', async () => {
     await notebooks.run(1);
     const line = editor(1).locator('.cm-line').filter({ hasText: '1 / 0' });
-    const { y } = (await line.boundingBox())!;
     const numbers = editor(1).locator('.cm-lineNumbers .cm-gutterElement');
-    // The first one is hidden: it has the width of the longest.
-    const found = await numbers.evaluateAll(
-      (all, y) =>
-        all
-          .filter(node => Math.abs(node.getBoundingClientRect().y - y) < 4)
-          .filter(node => getComputedStyle(node).visibility !== 'hidden')
-          .map(node => node.textContent),
-      y
-    );
-    expect(found).toEqual(['6']);
+    // Cells move, and numbers are drawn, a little later.
+    await expect(async () => {
+      const { y } = (await line.boundingBox())!;
+      // The first one is hidden: it has the width of the longest.
+      const found = await numbers.evaluateAll(
+        (all, y) =>
+          all
+            .filter(node => Math.abs(node.getBoundingClientRect().y - y) < 4)
+            .filter(node => getComputedStyle(node).visibility !== 'hidden')
+            .map(node => node.textContent),
+        y
+      );
+      expect(found).toEqual(['6']);
+    }).toPass({ timeout: 45_000 });
     await expect(notebooks.output(1)).toContainText(/In ?\[\d+\], line 6/);
     await expect(notebooks.output(1)).toContainText('----> 6 1 / 0');
   });

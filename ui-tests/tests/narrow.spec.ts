@@ -41,7 +41,7 @@ test('the panel is right at its least width', async ({ page, notebooks }) => {
       for (const width of WIDTHS) {
         await page.sidebar.setWidth(width, 'left');
         await parts();
-        expect(await cutIn(panel.root, WHOLE)).toEqual([]);
+        await expect.poll(() => cutIn(panel.root, WHOLE)).toEqual([]);
         await expectAccessibleInBothThemes(page, ['#jupyter-dist-panel']);
       }
       const name = `narrow-${state}`;
@@ -51,7 +51,7 @@ test('the panel is right at its least width', async ({ page, notebooks }) => {
     });
 
   await check('start', async () => {
-    expect(await columnsOf(chips)).toBe(2);
+    await expect.poll(() => columnsOf(chips)).toBe(2);
     await expect(panel.form.locator('.jp-dist-Field')).toHaveCount(2);
     await expect(panel.button('Start')).toBeInViewport();
   });
@@ -108,8 +108,9 @@ test('the panel is right at its least width', async ({ page, notebooks }) => {
       [busy, busy, { ...busy, waits: ['all_reduce', 3, 120] }, { cell: 6 }],
       { notices: ['One notice.', 'Another one.'] }
     );
-    expect(await columnsOf(panel.tiles)).toBe(2);
-    expect(await columnsOf(panel.pool.locator('.jp-dist-Actions > *'))).toBe(3);
+    await expect.poll(() => columnsOf(panel.tiles)).toBe(2);
+    const actions = panel.pool.locator('.jp-dist-Actions > *');
+    await expect.poll(() => columnsOf(actions)).toBe(3);
     for (const rank of [0, 1, 2, 3]) {
       await expect(panel.tile(rank)).toContainText(/GPU \d/);
     }

@@ -87,7 +87,7 @@ test('what a newcomer does first, on a machine with eight GPUs', async ({
     const timeline = page.locator('#jupyter-dist-timeline');
     await timeline
       .getByLabel('Range', { exact: true })
-      .selectOption('last 1 minute');
+      .selectOption('last 5 minutes');
     const cells = timeline.getByRole('group', { name: 'Cells on ranks' });
     await expect(
       cells

@@ -74,8 +74,8 @@ test('ranks in the toolbar, the status bar and the Running panel', async ({
     const busy = page.getByTitle('2 ranks · busy · gloo');
     await expect(busy).toBeVisible();
     await page.locator('.jp-NotebookPanel:visible .jp-Cell').nth(1).focus();
-    await page.keyboard.press('i');
-    await page.keyboard.press('r');
+    // Both at once: JupyterLab waits a second for the second one.
+    await Promise.all([page.keyboard.press('i'), page.keyboard.press('r')]);
     await expect(notebooks.output(1).first()).toContainText('Interrupted: ');
     await expect(busy).toBeHidden();
   });

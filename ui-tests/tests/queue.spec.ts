@@ -99,7 +99,9 @@ test('jobs wait in line, run, end, and are changed in the panel', async ({
   ];
 
   await test.step('shows jobs as they come', async () => {
-    await expect(row(pretrain)).toContainText(/Running \d+ s.*until \d\d:\d\d/);
+    await expect(row(pretrain)).toContainText(
+      /Running \d+ (s|min).*until \d\d:\d\d/
+    );
     await expect(row(pretrain)).toContainText('GPUs 0–4');
     await expect(row(finetune)).toContainText(/Waits for GPUs.*#1/);
     await expect(row(evaluate)).toContainText(/Waits.*#2/);

@@ -83,12 +83,11 @@ test('a job that has waited is told of when it starts, and its notebook opens wh
   });
   expect(await answer.text()).toContain('label');
   const { label } = (await answer.json()).jobs[0];
-  await expect(
-    page.getByText(`Job ${label} patient has started.`)
-  ).toBeVisible();
-  await expect(
-    page.getByText(`Job ${label} patient has completed.`)
-  ).toBeVisible();
+  for (const what of ['started', 'completed']) {
+    await expect(
+      page.getByText(`Job ${label} patient has ${what}.`)
+    ).toBeVisible({ timeout: 90_000 });
+  }
   const results = page.locator('.jp-NotebookPanel:visible');
   await expect(results).toContainText('lr is 0.5');
   const path = await page.evaluate(

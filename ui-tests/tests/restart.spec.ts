@@ -35,11 +35,13 @@ async function serve(): Promise<void> {
     }
   );
   await expect
-    .poll(() =>
-      fetch(`${URL}api`).then(
-        ({ ok }) => ok,
-        () => false
-      )
+    .poll(
+      () =>
+        fetch(`${URL}api`).then(
+          ({ ok }) => ok,
+          () => false
+        ),
+      { timeout: 120_000 }
     )
     .toBe(true);
 }
@@ -90,7 +92,7 @@ test('a server that is stopped, and closes no connection, is said to be away', a
   const stale = panel.root.getByText(/^Disconnected since .*\. Reconnecting…$/);
   server.kill('SIGSTOP');
   try {
-    await expect(stale).toBeVisible();
+    await expect(stale).toBeVisible({ timeout: 90_000 });
   } finally {
     server.kill('SIGCONT');
   }
@@ -128,7 +130,8 @@ test('below a prefix, the server is killed and comes back: the panel says so, an
   await expect(panel.tiles).toHaveCount(2);
 
   await serve();
-  await expect(stale).toBeHidden();
+  // The page tries again after up to 30 s.
+  await expect(stale).toBeHidden({ timeout: 90_000 });
   const answer = await page.request.get('jupyter-dist/pools');
   const { pools } = await answer.json();
   expect(pools).toHaveLength(1);

@@ -29,12 +29,14 @@ function cells(page: IJupyterLabPageFixture): Promise<string[]> {
 
 /** Wait until JupyterLab keeps this with its layout. */
 async function kept(page: IJupyterLabPageFixture, text: string): Promise<void> {
-  await page.waitForRequest(
-    request =>
+  await page.waitForResponse(response => {
+    const request = response.request();
+    return (
       request.method() === 'PUT' &&
       request.url().includes('api/workspaces') &&
       Boolean(request.postData()?.includes(text))
-  );
+    );
+  });
 }
 
 test('a pool is started as the form says, and by the code that it writes', async ({
@@ -136,6 +138,9 @@ test('a pool is started as the form says, and by the code that it writes', async
         '',
         `${LOAD}%dist_init -n 1 --gpu-ids 1 --check --env "GREETING=good day"`
       ]);
+    const isFocused = () =>
+      Boolean(document.activeElement?.closest('.jp-NotebookPanel'));
+    await expect.poll(() => page.evaluate(isFocused)).toBe(true);
     await page.keyboard.press('Shift+Enter');
     await panel.expectRunning(1);
     await expect(panel.tile(0)).toContainText('GPU 1');

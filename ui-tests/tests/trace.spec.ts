@@ -66,7 +66,7 @@ test('the trace of a profiled cell opens in Perfetto', async ({
   await test.step('without internet access', async () => {
     await page.context().unroute(`${PERFETTO}**`);
     await page.context().route(`${PERFETTO}**`, route => route.abort());
-    const download = page.waitForEvent('download');
+    const download = page.waitForEvent('download', { timeout: 90_000 });
     await button.click();
     expect((await download).suggestedFilename()).toBe(name);
     await expect(
