@@ -33,6 +33,11 @@ _LOOK = 5.0
 """Seconds between two looks whether a new kernel has died."""
 
 
+def _ports(client: BlockingKernelClient) -> list[int]:
+    names = ("shell", "iopub", "stdin", "hb", "control")
+    return [getattr(client, f"{name}_port") for name in names]
+
+
 class Server:
     """A real `jupyter server` with our extension, in a process of its own."""
 
@@ -100,7 +105,8 @@ class Server:
         """Start a kernel of this server, in a folder of its root.
 
         Another process may take one of the ports that were chosen for a kernel before it has them:
-        it then dies at each of its starts, and another kernel is started.
+        it then dies at each of its starts, or has other ports at the next, and another kernel is
+        started.
         """
         for _ in range(_STARTS):
             kernel = self.api("POST", "api/kernels", {"name": name, "path": folder})["id"]
@@ -111,6 +117,8 @@ class Server:
             if self._answers(kernel, client):
                 break
             client.stop_channels()
+            with suppress(urllib.error.HTTPError):
+                self.api("DELETE", f"api/kernels/{kernel}")
         else:
             raise AssertionError("no kernel could start: " + "".join(self.log))
 
@@ -125,14 +133,18 @@ class Server:
         return Notebook(client, self.env, interrupt, close, kernel)
 
     def _answers(self, kernel: str, client: BlockingKernelClient) -> bool:
-        """Wait for a new kernel; false if it has died."""
+        """Wait for a new kernel; false if it has died, or is elsewhere now."""
+        known = _ports(client)
 
         def state() -> str:
             try:
                 client.wait_for_ready(timeout=_LOOK)
             except RuntimeError:  # its heart does not beat yet
-                alive = [one["id"] for one in self.api("GET", "api/kernels")]
-                return "" if kernel in alive else "dead"
+                if kernel not in [one["id"] for one in self.api("GET", "api/kernels")]:
+                    return "dead"
+                with suppress(OSError, ValueError):  # it is just being written
+                    client.load_connection_file()
+                return "" if _ports(client) == known else "elsewhere"
             return "ready"
 
         return bool(wait_for(state, "the kernel's answer") == "ready")

@@ -206,7 +206,8 @@ class Outcome:
             yield "Start a new pool with %dist_init."
             return
         gone = {r for cause, rs in causes.items() if cause not in (RESTARTED, STOPPED) for r in rs}
-        elsewhere = set(self._dead) if self._group.suspect else set()
+        stops = failed or self.stopped
+        elsewhere = set(self._dead) if self._group.suspect and stops else set()
         lost = gone | set(late) | elsewhere | {*without_cuda}
         if on_lost_nodes := lost & set(self._on_lost_nodes):
             yield self._lost_nodes
@@ -227,7 +228,9 @@ class Outcome:
                 yield f"Collectives work again once {are} {end}."
         elif self._group.busy:  # or its group would have been looked at
             yield f"{say_busy(self._group.busy)}. {replace_busy(self._group.busy)}"
-        elif self._group.suspect and not (causes or on_lost_nodes):  # new ranks have a new group
+        elif self._group.suspect and not (
+            causes or on_lost_nodes or self._dead
+        ):  # new ranks have a new group
             yield (
                 "The process group could not be re-created yet; the next cell tries it again. "
                 "If that fails too, replace all ranks with %dist_restart."
