@@ -27,7 +27,7 @@ PATIENCE = 2.0
 """The same for all ranks: Python code may clean up, and save what it has."""
 BREAK_PATIENCE = 2.0
 """The same for ranks whose collective was broken; on a busy machine they need most of it."""
-_ANSWER = 1.0
+_ANSWER = 0.7
 """Seconds within which a rank says where it is interrupted; one that does not holds the GIL."""
 _ON_ITS_WAY = 0.2
 """Seconds for which the reply of a cell that has not begun may be on its way."""
