@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import random
@@ -99,25 +100,32 @@ class World:
         wait_for(lambda: pool_folders() <= self.before, "the end of the pools' folders")
 
 
+_PRESS, _PRESS_AGAIN = 1.0, 10.0
+"""Seconds after a cell's begin, and after it was pressed in vain, until Stop is pressed."""
+
+
 def run_until_it_ends(
     notebook: Notebook, kernel: psutil.Process, stuck: Callable[[], bool]
 ) -> Result | None:
     """Run the cell, and press Stop if it is `stuck`.
 
-    Return `None` if the kernel died, so that nobody can say how it ended.
+    Return `None` if the kernel died, so that nobody can say how it ended. As a person would, press
+    again if nothing comes of it: a kernel that has not yet begun the cell does not hear of it.
     """
     message_id, result = notebook.send(CELL), Result()
-    deadline, pressed = time.monotonic() + PATIENCE, False
+    deadline, press_at = time.monotonic() + PATIENCE, math.inf
     while kernel.is_running() and kernel.status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline, f"the cell does not end; so far: {result.shown}"
-        if not pressed and stuck():
-            pressed = True
+        if time.monotonic() > press_at and stuck():
+            press_at = time.monotonic() + _PRESS_AGAIN
             notebook.interrupt()
         try:
             message = notebook.client.get_iopub_msg(timeout=0.05)
         except queue.Empty:
             continue
         if message["parent_header"].get("msg_id") == message_id:
+            if press_at == math.inf:
+                press_at = time.monotonic() + _PRESS
             result.add(message["msg_type"], message["content"])
             if message["content"].get("execution_state") == "idle":
                 return result
