@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import unittest
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -161,13 +162,17 @@ class TestRank(Rank, jupyter_kernel_test.KernelTests):
 
 
 class TestClients(Rank, jupyter_kernel_test.IopubWelcomeTests):
-    """Clients come and go; each learns when it will miss nothing any more."""
+    """A client learns when it will miss nothing any more; it would also hear that of others."""
 
     support_iopub_welcome = True
 
     @classmethod
     def begin(cls) -> None:
         """Leave the first message to the test."""
+
+
+class TestSubshells(Rank, unittest.TestCase):
+    """What clients of this package have in common."""
 
     def test_clients_share_a_subshell(self) -> None:
         """Or every kernel that attaches would leave a thread in each rank."""
