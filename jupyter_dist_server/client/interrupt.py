@@ -27,10 +27,10 @@ PATIENCE = 2.0
 """The same for all ranks: Python code may clean up, and save what it has."""
 BREAK_PATIENCE = 2.0
 """The same for ranks whose collective was broken; on a busy machine they need most of it."""
-_ANSWER = 0.7
+_ANSWER = 0.5
 """Seconds within which a rank says where it is interrupted; one that does not holds the GIL."""
 _ON_ITS_WAY = 0.2
-"""Seconds for which the reply of a cell that has not begun may be on its way."""
+"""Seconds for which an answer may be on its way."""
 _MEANT = 5.0
 """Seconds for which whatever runs is meant: a rank that was stopped runs something else later."""
 _ASK_EVERY = 0.05
@@ -174,11 +174,14 @@ class Interrupter:
         """Ask ranks to cancel a cell, and wait for the answers of those that may give one."""
         living = ranks - self._connection.dead.keys()
         answers = self._connection.begin(cancel.kind, cancel.content, living)
-        going = living - set(self._link.stopped(living))
         try:
-            for awaited, patience in ((going - silent, _ANSWER), (going & silent, _ON_ITS_WAY)):
-                if awaited:
-                    await asyncio.wait([answers[rank] for rank in awaited], timeout=patience)
+            if answers:
+                await asyncio.wait(answers.values(), timeout=_ON_ITS_WAY)
+            late = living - replies_of(answers).keys() - silent
+            late -= set(self._link.stopped(late))
+            if late:
+                left = _ANSWER - _ON_ITS_WAY
+                await asyncio.wait([answers[rank] for rank in late], timeout=left)
             said = replies_of(answers)
         finally:
             for answer in answers.values():
