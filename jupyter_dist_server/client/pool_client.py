@@ -239,13 +239,16 @@ class PoolClient(RankConnection):
 
     async def repair_group(self) -> bool:
         """Make the process group whole, unless another notebook's cell runs; tell whether it is."""
-        with contextlib.suppress(asyncio.TimeoutError):
-            taking = self.link.acquire_lock(self.link.closed)
-            if await asyncio.wait_for(taking, _LOCK_PATIENCE):
-                try:
-                    await self.group.repair()
-                finally:
-                    self.link.lock.release()
+        taking = self.link.acquire_lock(self.link.closed)
+        try:
+            has_lock = await asyncio.wait_for(taking, _LOCK_PATIENCE)
+        except asyncio.TimeoutError:  # the next cell of ours makes it
+            has_lock = False
+        if has_lock:
+            try:
+                await self.group.repair()
+            finally:
+                self.link.lock.release()
         return not self.group.suspect
 
     async def _run_with_lock(self, message: Message, execution: Execution) -> None:

@@ -228,9 +228,8 @@ class Outcome:
                 yield f"Collectives work again once {are} {end}."
         elif self._group.busy:  # or its group would have been looked at
             yield f"{say_busy(self._group.busy)}. {replace_busy(self._group.busy)}"
-        elif self._group.suspect and not (
-            causes or on_lost_nodes or self._dead
-        ):  # new ranks have a new group
+        # New ranks will have a new group.
+        elif self._group.suspect and not (causes or on_lost_nodes or self._dead):
             yield (
                 "The process group could not be re-created yet; the next cell tries it again. "
                 "If that fails too, replace all ranks with %dist_restart."
