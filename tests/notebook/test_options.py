@@ -155,15 +155,15 @@ threading.Thread(target=late).start()
     started = ranks.send(code)
     ranks.follow(started)
     other = ranks.send("%%distributed\ngo.set()\nimport time\ntime.sleep(0.3)\nprint('other')")
-    late: list[str] = []
-    while len(late) < 2:
+    late = ""
+    while late.count("\n") < 2:
         message = ranks.client.get_iopub_msg(timeout=PATIENCE)
         text = message["content"].get("text", "")
         if message["parent_header"]["msg_id"] == started:
-            late.append(text)
+            late += text
         else:
             assert "late" not in text and message["parent_header"]["msg_id"] == other
-    assert sorted(late) == ["[0] late 0\n", "[1] late 1\n"]
+    assert sorted(late.splitlines()) == ["[0] late 0", "[1] late 1"]
     ranks.follow(other)
 
 
