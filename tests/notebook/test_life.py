@@ -104,6 +104,7 @@ def test_start_shows_progress_and_where_ranks_are(no_pool: Notebook) -> None:
     assert re.match(r"2 ranks ready on the CPU \(gloo\) in \d+\.\d s\.", shown[-1])
     assert "GPU IDs are ignored: No NVIDIA GPU found" in shown[-1]
     assert len(result.mime("text/plain")) == 1, "progress must be one line that changes"
+    no_pool.ok("%dist_shutdown")  # the next tests use a pool that was not spawned
 
 
 def is_display(message: dict) -> bool:

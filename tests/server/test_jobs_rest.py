@@ -15,6 +15,7 @@ import pytest
 from jupyter_dist_server.jobs.submit.options.job_request import JobRequest
 
 from ..server_driver import Server
+from ..waiting import wait_for
 from .client import NDJSON, Client
 from .openapi import answer_schema, validate
 from .stream import connect, read, read_until
@@ -314,6 +315,7 @@ def test_what_would_become_of_a_job(client: Client) -> None:
     assert shlex.split(told) == [*words[:3], "$1"] and "'$1'" in told
     cores = os.cpu_count() or 1
     running = submit(client, "sleep", "1000", cpus=cores, time="10")
+    wait_for(lambda: job(client, running)["state"] == "RUNNING", "it to run")
     later = client.post("jobs/plan", {"command": ["true"], "param": []})
     client.call("DELETE", f"jobs/{running}?now=1")
     assert (later["starts_now"], later["place"], later["reason"]) == (False, 1, "Resources")
