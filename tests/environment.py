@@ -36,3 +36,20 @@ def tagged(env: dict[str, str]) -> list[psutil.Process]:
             ):
                 found.append(process)
     return found
+
+
+def named(env: dict[str, str], name: str) -> list[psutil.Process]:
+    """Return those of them that have a name."""
+    found = []
+    for process in tagged(env):
+        with suppress(psutil.Error):  # it may end meanwhile
+            if process.name() == name:
+                found.append(process)
+    return found
+
+
+def lives(process: psutil.Process) -> bool:
+    """Return whether a process has not ended; one that its parent has not waited for yet has."""
+    with suppress(psutil.Error):
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    return False

@@ -65,7 +65,7 @@ def test_a_dry_run(queue: Queue) -> None:
 
 def test_output_in_pieces_and_a_job_that_is_waited_for(queue: Queue) -> None:
     first, *pieces, last = lines_of(queue.run_program("run", "--json", "printf", "a\\r\\303\\244"))
-    assert (first["state"], last["state"]) == ("PENDING", "COMPLETED")
+    assert (first["label"], last["state"]) == (last["label"], "COMPLETED")
     assert "".join(piece["text"] for piece in pieces) == "a\rä"
     job = last["label"]
     for args in (["logs"], ["logs", "-f"]):

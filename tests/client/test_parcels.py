@@ -42,7 +42,8 @@ kept = get_ipython().kernel._parcels
 print("begins", flush=True)
 for awaited in (True, False):
     while bool(kept) != awaited:
-        time.sleep(0.01)"""
+        time.sleep(0.01)
+parcels._KEPT = 60.0"""
 """Ends once a parcel was there that nobody has moved for 3 s."""
 
 STEPS = f"""import threading

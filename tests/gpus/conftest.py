@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from ..waiting import wait_for
 from .sampling import child_processes
 
 
@@ -14,4 +15,4 @@ def no_process_left() -> Iterator[None]:
     """Check that what a test has started has ended."""
     before = set(child_processes())
     yield
-    assert set(child_processes()) <= before
+    wait_for(lambda: set(child_processes()) <= before, "the end of what the test has started")

@@ -12,7 +12,7 @@ from benchmarks.telemetry import measure, tables
 def test_no_client_one_and_some() -> None:
     if not shutil.which("cc"):
         pytest.skip("needs a C compiler")
-    nobody, one, some = measure(trials=1, seconds=1.0, crowd=4, interval=0.25)
+    nobody, one, some = measure(trials=1, seconds=4.0, crowd=4, interval=0.25)
     assert [found.clients for found in (nobody, one, some)] == [0, 1, 4]
     assert nobody.sampler_cpu == 0  # nobody samples
     assert nobody.sizes == []

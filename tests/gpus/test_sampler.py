@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
@@ -16,6 +17,7 @@ import pytest
 
 from jupyter_dist_server.gpus.gpu_state import read_news
 from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader
+from jupyter_dist_server.gpus.updates import Update
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for
@@ -110,8 +112,9 @@ async def test_the_cost_does_not_grow_with_interest(fake_nvml: State) -> None:
         await listener.samples(4)
         assert child_processes() == [sampler(telemetry)]
     # Each tick reads once, and nobody's coming or going is a reason to read all again.
-    assert 5 <= len(fake_nvml.calls("nvmlDeviceGetUtilizationRates 0")) < 20
-    assert len(fake_nvml.calls("nvmlDeviceGetTemperature 0")) == 1
+    ticks = len(fake_nvml.calls("nvmlDeviceGetUtilizationRates 0"))
+    assert 5 <= ticks < len(listener.of("sample")) + 20  # we may not have heard of the last ones
+    assert len(fake_nvml.calls("nvmlDeviceGetTemperature 0")) <= 1 + ticks // 20
 
 
 async def test_a_crash_is_noticed_and_repaired(fake_nvml: State) -> None:
@@ -140,10 +143,11 @@ async def test_crashes_in_a_row_are_answered_ever_later(fake_nvml: State) -> Non
     fake_nvml.write(gpus=1)
     # A library that is not there cannot even be imported.
     broken = {**os.environ, "PYTHONPATH": "/nowhere", "PYTHONHOME": "/nowhere"}
-    async with sampling("gpus", environment=broken) as telemetry:
+    patience = replace(QUICK, longest_pause=60.0)  # who runs for longer begins anew
+    async with sampling("gpus", environment=broken, patience=patience) as telemetry:
         listener = Listener(telemetry)
         await until(lambda: len(listener.of("stale")) >= 4, "four crashes")
-        times = [update.time for update in listener.of("stale")]
+        times = [update.time for update in listener.of("stale")[:4]]
         pauses = [b - a for a, b in pairwise(times)]
         assert all(took > pause for took, pause in zip(pauses, (0.1, 0.2, 0.4), strict=True))
         assert "has died" in plain(telemetry.trouble)
@@ -207,13 +211,15 @@ async def test_one_gpu_of_eight_is_lost_and_comes_back(fake_nvml: State) -> None
     async with sampling("gpus") as telemetry:
         listener = Listener(telemetry)
         await listener.samples(2)
+        lost: list[set[object]] = []
+
+        def note_loss(_: Update) -> None:  # the new list may come with it, if we are slow
+            if telemetry.errors.get("GPU-fake-3", {}).get("utilization") == "lost":
+                lost.append(set(telemetry.latest["GPU-fake-3"].values()))
+
+        telemetry.listen(note_loss)
         fake_nvml.update(**{"3.lost": 1})
-        await until(
-            lambda: telemetry.errors.get("GPU-fake-3", {}).get("utilization") == "lost",
-            "the loss",
-        )
-        lost = telemetry.latest["GPU-fake-3"]
-        assert set(lost.values()) == {None}
+        await until(lambda: {None} in lost, "the loss")
         assert telemetry.latest["GPU-fake-4"]["temperature"] == 50
         await until(lambda: len(telemetry.inventory.gpus) == 7, "the new list")  # type: ignore[union-attr]
         assert telemetry.inventory
@@ -339,8 +345,8 @@ def test_it_does_not_outlive_its_server(fake_nvml: State, hang: str | None) -> N
         assert server.stdout
         process = psutil.Process(int(server.stdout.readline()))
         if hang:
-            fake_nvml.update(hang="utilization")
             calls = len(fake_nvml.calls())
+            fake_nvml.update(hang="utilization")
             wait_for(lambda: len(fake_nvml.calls()) > calls, "the call that hangs")
         assert process.is_running()
         server.send_signal(signal.SIGKILL)

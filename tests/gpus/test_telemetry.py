@@ -122,13 +122,15 @@ async def test_what_changes_slowly_is_read_less_often(fake_nvml: State) -> None:
     async with sampling("gpus") as telemetry:
         listener = Listener(telemetry)
         await listener.samples(10)
-        read = [set(update.values) for update in listener.of("sample")]
+        read = [set(update.values) for update in listener.of("sample")[:10]]
         assert all("memory_used" in names for names in read)
         assert [i for i, names in enumerate(read) if "power" in names] == [0, 8]  # 2 s
         assert [i for i, names in enumerate(read) if "temperature" in names] == [0]  # 5 s
-    for call, times in [("Temperature", 1), ("UtilizationRates", 10), ("PcieThroughput", 0)]:
-        count = len(fake_nvml.calls(f"nvmlDeviceGet{call} 0"))
-        assert times <= count <= times * 2
+    ticks, temperatures, rates = (
+        len(fake_nvml.calls(f"nvmlDeviceGet{call} 0"))
+        for call in ("UtilizationRates", "Temperature", "PcieThroughput")
+    )
+    assert ticks >= 10 and 1 <= temperatures <= 1 + ticks // 20 and rates == 0
 
 
 async def test_what_is_not_supported_is_not_asked_again(fake_nvml: State) -> None:

@@ -160,6 +160,8 @@ def test_what_a_machine_with_fewer_gpus_cannot_run_waits_and_others_start(
     large = queue.submit("-H", "-c", "0", "-G", "2", "true")
     running = queue.submit("-c", "0", "-G", "1", *UNTIL_GO)
     queue.until(running, "RUNNING")
+    # One that is about to end would be woken, and has seen two GPUs.
+    wait_for(lambda: not queue.processes("dist-dispatcher"), "the dispatcher's end")
     fake_nvml.write(gpus=1, reload=1)
     queue.run("release", large)
     wait_for(lambda: queue.show(large)["reason"] == "BadConstraints", "the reason")

@@ -54,7 +54,8 @@ def test_a_notebook_runs_on_the_gpus_of_its_job(
     assert "rank 0 of 2 on 5" in printed and "rank 1 of 2 on 6" in printed
     log = queue.output("1")
     assert "lr 0.2\n" in log and "epoch 0\n" in log and "rank 1 of 2 on 6" in log
-    assert not list(queue.folder.glob("jupyter-dist/*/leases/*"))
+    leases = "jupyter-dist/*/leases/*"  # its runner removes them once it has said how it ended
+    wait_for(lambda: not list(queue.folder.glob(leases)), "the end of the leases")
 
 
 def test_a_cell_that_fails_fails_the_job_and_what_came_before_is_saved(queue: Queue) -> None:

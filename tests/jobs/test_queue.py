@@ -84,14 +84,18 @@ def test_a_job_that_daemonizes_leaves_nothing_behind(queue: Queue) -> None:
     code = "setsid sleep 1000 >/dev/null 2>&1 & echo $!"
     job = queue.ended(queue.submit("bash", "-c", code))
     assert job["state"] == "COMPLETED"
-    assert not psutil.pid_exists(int(queue.output(str(job["id"]))))
+    left = int(queue.output(str(job["id"])))
+    wait_for(lambda: not psutil.pid_exists(left), "the end of what it left")
 
 
 def test_a_signal_before_the_limit(queue: Queue) -> None:
-    code = "trap 'echo saved; exit 0' USR1; while :; do sleep 0.1; done"
-    job = queue.ended(queue.submit("-t", "1:00", "--signal", "B:USR1@59", "bash", "-c", code))
-    assert job["state"] == "COMPLETED"
-    assert "saved\n" in queue.output(str(job["id"]))
+    code = "trap 'echo saved; exit 0' USR1; echo up; while :; do sleep 0.1; done"
+    job = queue.submit("-t", "1-0", "--signal", "B:USR1@600", "bash", "-c", code)
+    queue.until(job, "RUNNING")
+    wait_for(lambda: "up\n" in queue.output(job), "it to be ready for the signal")
+    queue.run("update", job, "-t", "10")
+    assert queue.ended(job)["state"] == "COMPLETED"
+    assert "saved\n" in queue.output(job)
 
 
 def test_dependencies(queue: Queue) -> None:
@@ -277,7 +281,7 @@ def test_a_killed_runner_ends_its_job(queue: Queue) -> None:
         process.send_signal(signal.SIGKILL)
     assert queue.ended(lost)["state"] == "NODE_FAIL"
     wait_for(lambda: not psutil.pid_exists(left), "the end of what it left")
-    wait_for(lambda: "2\n" in queue.output(again), "its second attempt")
+    wait_for(lambda: "2" in queue.output(again).splitlines(), "its second attempt")
     queue.run("cancel", again)
     assert queue.ended(again)["attempt"] == 2
 

@@ -26,13 +26,26 @@ def test_what_no_dispatcher_would_ask_for_is_dropped() -> None:
     zygote._socket.close()
 
 
+def zygote_and_dispatcher(queue: Queue, *jobs: str) -> tuple[psutil.Process, psutil.Process]:
+    """Return the ones that know of waiting jobs: before, others may be about to end."""
+    for job in jobs:
+        wait_for(lambda job=job: queue.show(job)["reason"] == "Dependency", "the reason")
+
+    def one_of_each() -> tuple[psutil.Process, psutil.Process] | None:
+        found = queue.processes("dist-zygote"), queue.processes("dist-dispatcher")
+        return (found[0][0], found[1][0]) if [len(some) for some in found] == [1, 1] else None
+
+    both: tuple[psutil.Process, psutil.Process] = wait_for(one_of_each, "one of each")
+    return both
+
+
 def test_jobs_whose_zygote_is_stopped_are_started_by_another_one(queue: Queue) -> None:
     """A dispatcher that has no more to start stays until they are."""
     ends = queue.submit("-c", "0", *UNTIL_GO)
     queue.until(ends, "RUNNING")
     after = ["-c", "0", "-d", f"afterok:{ends}", "sh", "-c", "echo $JDIST_ATTEMPT"]
     waits, cancelled = queue.submit(*after), queue.submit(*after)
-    (zygote,) = wait_for(lambda: queue.processes("dist-zygote"), "the zygote")
+    zygote, _ = zygote_and_dispatcher(queue, waits, cancelled)
     zygote.send_signal(signal.SIGSTOP)
     (queue.folder / "go").touch()
     queue.until(cancelled, "CONFIGURING")
@@ -51,8 +64,7 @@ def test_jobs_whose_zygote_is_stopped_start_after_their_dispatcher_is_killed(que
     queue.until(stays, "RUNNING")
     queue.until(ends, "RUNNING")
     waits = queue.submit("-c", "0", "-d", f"afterok:{ends}", "sh", "-c", "echo $JDIST_ATTEMPT")
-    (zygote,) = wait_for(lambda: queue.processes("dist-zygote"), "the zygote")
-    (dispatcher,) = queue.processes("dist-dispatcher")
+    zygote, dispatcher = zygote_and_dispatcher(queue, waits)
     zygote.send_signal(signal.SIGSTOP)
     (queue.folder / "go").touch()
     queue.until(waits, "CONFIGURING")

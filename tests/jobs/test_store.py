@@ -118,11 +118,12 @@ def test_a_writer_that_is_killed_leaves_all_that_it_acknowledged(store: Store) -
 
 
 def test_a_writer_that_was_stopped_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_file, "_LIMIT", 0.1)
     child = Child(lambda: _writing(store.folder))
     os.kill(child.pid, signal.SIGSTOP)
-    with pytest.raises(DistError, match=f"Process {child.pid} has kept") as caught:
-        store.submit([JOB], "one")
+    with monkeypatch.context() as patch:
+        patch.setattr(store_file, "_LIMIT", 0.1)
+        with pytest.raises(DistError, match=f"Process {child.pid} has kept") as caught:
+            store.submit([JOB], "one")
     assert caught.value.code == "queue_locked"
     child.kill()
     store.submit([JOB], "one")

@@ -19,7 +19,7 @@ import pytest
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 
 from ..conftest import pool_folders
-from ..environment import tagged
+from ..environment import lives, named, tagged
 from ..notebook_driver import Notebook, wait_until_ready
 from ..result import Result
 from ..server_driver import Server
@@ -80,7 +80,7 @@ class World:
         return victims | {"zygote": wait_for(self._zygotes, "a warm zygote")}
 
     def _zygotes(self) -> list[int]:
-        return [process.pid for process in tagged(self.server.env) if process.name() == ZYGOTE]
+        return [process.pid for process in named(self.server.env, ZYGOTE)]
 
     def check_that_nothing_is_left(self) -> None:
         """Check that there is one pool, and nothing of the ones before."""
@@ -114,7 +114,7 @@ def run_until_it_ends(
     """
     message_id, result = notebook.send(CELL), Result()
     deadline, press_at = time.monotonic() + PATIENCE, math.inf
-    while kernel.is_running() and kernel.status() != psutil.STATUS_ZOMBIE:
+    while lives(kernel):
         assert time.monotonic() < deadline, f"the cell does not end; so far: {result.shown}"
         if time.monotonic() > press_at and stuck():
             press_at = time.monotonic() + _PRESS_AGAIN

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from ..environment import tagged
+from ..environment import lives, named, tagged
 from ..notebook_driver import Notebook
 from ..waiting import wait_for
 
@@ -188,11 +188,11 @@ def test_a_killed_rank_is_said_and_the_other_goes_on(ranks: Notebook) -> None:
 
 
 def test_a_killed_agent_takes_its_ranks_along_and_is_said(ranks: Notebook) -> None:
-    (agent,) = [process for process in tagged(ranks.env) if process.name() == "dist-agent"]
+    (agent,) = named(ranks.env, "dist-agent")
     family = [agent, *agent.children(recursive=True)]
     assert len(family) >= 3
     agent.kill()
-    wait_for(lambda: not any(p.is_running() and p.status() != "zombie" for p in family), "the end")
+    wait_for(lambda: not any(map(lives, family)), "the end")
     error = ranks.fails("%%distributed\n1")
     assert "The pool's agent was killed by signal 9, and its ranks ended with it." in error
     ranks.ok("%dist_init -n 2")

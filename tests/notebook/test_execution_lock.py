@@ -102,13 +102,15 @@ async def test_a_cell_that_waits_for_the_lock_is_cancelled_at_once(tmp_path: Pat
         client_of(pool) as one,
         client_of(pool) as two,
     ):
-        begun = asyncio.Event()
+        begun: set[int] = set()
         code = "print('in')\nimport time\ntime.sleep(600)"
         executions: list[Execution] = []
         first = asyncio.create_task(
-            one.execute(code, [0, 1], lambda *_: begun.set(), started=executions.append)
+            one.execute(code, [0, 1], lambda rank, *_: begun.add(rank), started=executions.append)
         )
-        await begun.wait()
+        async with asyncio.timeout(PATIENCE):
+            while begun != {0, 1}:
+                await asyncio.sleep(0.01)
         second = asyncio.create_task(
             two.execute("mark = 1", [0, 1], lambda *_: None, started=executions.append)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -10,7 +11,7 @@ import pytest
 
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 
-from ..environment import tagged
+from ..environment import lives, tagged
 from ..notebook_driver import Notebook
 from ..result import Result
 from ..server_driver import START
@@ -18,12 +19,14 @@ from ..server_driver import START
 
 def rank_processes(notebook: Notebook) -> list[psutil.Process]:
     """Return agents, ranks and what they started: all but kernels, servers and zygotes."""
-    return [
-        process
-        for process in tagged(notebook.env)
-        if process.name() != ZYGOTE
-        and not any("ipykernel_launcher" in a or a == START for a in process.cmdline())
-    ]
+    found = []
+    for process in tagged(notebook.env):
+        with suppress(psutil.Error):  # it may end meanwhile
+            if process.name() != ZYGOTE and not any(
+                "ipykernel_launcher" in a or a == START for a in process.cmdline()
+            ):
+                found.append(process)
+    return found
 
 
 @pytest.fixture
@@ -209,7 +212,7 @@ def test_shutdown_leaves_no_process_and_no_file(pool: Notebook) -> None:
     folder = pool_folder(pool)
     assert folder.stat().st_mode & 0o777 == 0o700
     assert pool.ok("%dist_shutdown").lines == ["Stopped 2 ranks."]
-    assert [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE] == []
+    assert not any(map(lives, family))
     assert not folder.exists()
     pool.ok("%dist_init -n 1")  # and the notebook can start again
 

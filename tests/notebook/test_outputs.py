@@ -182,7 +182,7 @@ def test_progress_bars_are_redrawn_in_place(ranks: Notebook) -> None:
     code = """%%distributed
 import time
 from tqdm import tqdm
-for _ in tqdm(range(8), desc=f"rank {rank}"):
+for _ in tqdm(range(40), desc=f"rank {rank}"):
     time.sleep(0.05)
 print("after")
 """

@@ -46,7 +46,10 @@ def started(server: Server) -> Notebook:
 def test_a_restarted_kernel_finds_its_pool_again(patient: Server) -> None:
     notebook = started(patient)
     notebook.ok("%%distributed\n1")
-    assert [rank["cell"] for rank in patient.pools()[0]["ranks"]] != [None, None]
+    wait_for(
+        lambda: [rank["cell"] for rank in patient.pools()[0]["ranks"]] != [None, None],
+        "the server to have read of the cells",
+    )
     patient.api("POST", f"api/kernels/{notebook.kernel_id}/restart")
     # The new kernel counts its cells anew.
     wait_for(
@@ -95,8 +98,8 @@ def test_the_pool_says_whether_all_cells_of_a_notebook_run_on_it(patient: Server
     notebook = started(patient)
 
     def mode() -> bool:
-        (kernel,) = [who for who in patient.pools()[0]["attachments"] if who["as"] == "kernel"]
-        return bool(kernel["mode"])
+        kernels = [who for who in patient.pools()[0]["attachments"] if who["as"] == "kernel"]
+        return bool(kernels) and bool(kernels[-1]["mode"])  # an old connection may linger
 
     assert mode() is False
     notebook.ok("%dist_mode -e")

@@ -35,15 +35,14 @@ def marks(result: Result) -> list[dict[str, Any]]:
 def test_the_server_knows_in_which_cell_a_rank_died_at_once(
     server: Server, new_notebook: Notebook
 ) -> None:
-    def dead() -> dict[str, Any] | None:
-        (pool,) = (pool for pool in server.pools() if pool["state"] == "RUNNING")
-        rank: dict[str, Any] = pool["ranks"][1]
-        return rank if rank["state"] == "dead" and rank["cell_id"] else None
+    def dead_in() -> str | None:
+        (rank,) = (pool["ranks"][1] for pool in server.pools())
+        return str(rank["cell_id"]) if rank["state"] == "dead" else None
 
     new_notebook.ok("%load_ext jupyter_dist_server\n%dist_init -n 2")
     for number in range(8):  # whether the rank itself could still say so is a matter of luck
         run_in_lab(new_notebook, "%%rank [1]\nimport os\nos._exit(3)", f"cell-{number}")
-        assert wait_for(dead, "the cell in which it died")["cell_id"] == f"cell-{number}"
+        wait_for(lambda cell=f"cell-{number}": dead_in() == cell, "the cell in which it died")
         new_notebook.ok("%dist_restart --ranks 1")
 
 

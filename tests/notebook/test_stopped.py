@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ..environment import lives
 from ..notebook_driver import Notebook
 from ..result import Result
 from ..server_driver import Server
@@ -135,7 +136,7 @@ def test_a_stopped_agent_is_named_and_its_pool_replaced(
     assert one.refused("%dist_init -n 2") == "agent_silent"
     assert "does not respond" in other.ok("%dist_attach").shown
     assert one.ok("%dist_shutdown").lines == ["Stopped 2 ranks."]
-    assert not victim.is_running()
+    wait_for(lambda: not lives(victim), "the end of the agent")
     one.ok("%dist_init -n 2")
 
 
@@ -143,11 +144,15 @@ def test_a_new_pool_starts_at_once_after_all_ranks_or_the_agent_died(
     pool: tuple[Server, Notebook, Notebook],
 ) -> None:
     server, one, _ = pool
-    for rank in ranks(server):
+    victims = ranks(server)
+    for rank in victims:
         rank.kill()
-    assert "ready" in one.ok("%dist_init -n 2").shown
-    agent(server).kill()
-    assert "ready" in one.ok("%dist_init -n 2").shown
+    wait_for(lambda: not any(map(lives, victims)), "the end of all ranks")
+    assert "2 ranks ready" in one.ok("%dist_init -n 2").shown
+    victim = agent(server)
+    victim.kill()
+    wait_for(lambda: not lives(victim), "the end of the agent")
+    assert "2 ranks ready" in one.ok("%dist_init -n 2").shown
     assert one.ok("%%distributed\ndist.barrier()\n'met'").lines == ["[0-1] 'met'"]
 
 

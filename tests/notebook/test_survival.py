@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.jobs.leases.lease import Lease
 from jupyter_dist_server.jobs.schedule.board import posted
 
-from ..environment import tagged
+from ..environment import named, tagged
 from ..fake_nvml.build import State
 from ..notebook_driver import Notebook
 from ..server_driver import Server
@@ -53,8 +53,9 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
             server.process.wait()
     for server in servers:
         for process in tagged(server.env):
-            if "ipykernel_launcher" in process.cmdline():
-                process.kill()  # one that has survived its server, as it should
+            with suppress(psutil.Error):  # it may end meanwhile
+                if "ipykernel_launcher" in process.cmdline():
+                    process.kill()  # one that has survived its server, as it should
         wait_for(lambda server=server: not tagged(server.env), "the end of all processes")
 
 
@@ -244,8 +245,8 @@ def test_a_killed_agent_leaves_nothing_of_its_ranks(serve: Callable[..., Server]
     psutil.Process(ranks[0]["pid"]).parent().kill()
     wait_for(lambda: not server.pools(), "the pool's end")
     assert notebook.refused("%%distributed\n1") == "agent_failed"
-    names = [process.name() for process in tagged(server.env)]
-    assert "sleep" not in names and not [name for name in names if "rank" in name]
+    for name in ("sleep", "dist-rank-0", "dist-rank-1"):
+        assert not named(server.env, name)
 
 
 def test_a_pool_that_waits_for_gpus_loses_its_place_with_its_server(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -168,12 +169,21 @@ def test_a_value_that_fails_when_it_is_read_has_no_wrong_hint(pool: Notebook) ->
     assert here == "`C()` of rank 0 cannot be read in the notebook: OSError: no."
 
 
-def test_an_interrupt_ends_a_transfer_and_the_next_works(pool: Notebook) -> None:
-    pool.ok("%%distributed\nimport threading\nnever = threading.Event()")
+def test_an_interrupt_ends_a_transfer_and_the_next_works(pool: Notebook, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    pool.ok(
+        "%%distributed\nimport threading\nnever = threading.Event()\n"
+        f"def late():\n    open({str(begun)!r}, 'w').close()\n    never.wait()"
+    )
+
+    def interrupt() -> None:
+        wait_for(begun.exists, "a rank to compute its value")
+        pool.interrupt()
+
     result = pool.run(
-        "print('begun')\n%dist_pull never.wait() --as x",
+        "print('begun')\n%dist_pull late() --as x",
         until=lambda r: "begun" in r.text,
-        act=pool.interrupt,
+        act=interrupt,
     )
     assert result.status == "error" and "Interrupted: the transfer was cancelled" in result.error
     pool.ok("%dist_pull rank --as r\nassert r == 0")

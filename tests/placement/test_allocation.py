@@ -198,8 +198,10 @@ async def test_who_waits_gets_the_gpus_in_the_order_of_coming(gpus: State) -> No
             lambda reason, line: reasons[number].append((reason, line))
         )
         got.append(number)
+        await asked.wait()
         allocation.close()
 
+    asked = asyncio.Event()
     waiting = []
     for number in reasons:
         waiting.append(asyncio.create_task(wait(number)))
@@ -215,6 +217,7 @@ async def test_who_waits_gets_the_gpus_in_the_order_of_coming(gpus: State) -> No
     holder.close()
     with pytest.raises(DistError, match="who is waiting for it"):
         await ask(num_ranks=2, one_rank_per_gpu=True).now()  # nobody gets past them
+    asked.set()
     await asyncio.gather(*waiting)
     assert got == [0, 1]
     assert posted() == []

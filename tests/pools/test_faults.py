@@ -33,7 +33,7 @@ async def test_a_guest_who_leaves_during_a_restart_does_not_end_the_pool(tmp_pat
         (found,) = await asyncio.to_thread(lambda: list(find_pools()))
         guest = guests.adopt(found)
         await follow(guest)
-        guest.commands._timeout = 1
+        guest.commands._timeout = 5
         psutil.Process(pool.record.ranks[1].pid).suspend()  # so that it is not ready in time
         await pool.commands.restart([1])
         while guest.record.state is not PoolState.CONFIGURING:
@@ -41,7 +41,7 @@ async def test_a_guest_who_leaves_during_a_restart_does_not_end_the_pool(tmp_pat
         await guests.release(guest.record.id)
         assert not guest._tasks._tasks
         await follow(pool)
-        await asyncio.sleep(1.5)  # longer than the guest would have waited
+        await asyncio.sleep(5.5)  # longer than the guest would have waited
         assert pool.record.state is PoolState.RUNNING
 
 

@@ -123,9 +123,11 @@ async def test_clients_can_connect_while_ranks_publish_without_pause(tmp_path: P
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         code = "import sys, time\nwhile True:\n    print('x')\n    sys.stdout.flush()\n"
         code += "    time.sleep(0.001)"
-        begun = asyncio.Event()
-        busy = asyncio.create_task(client.execute(code, [0, 1], lambda *_: begun.set()))
-        await begun.wait()
+        begun: set[int] = set()
+        busy = asyncio.create_task(client.execute(code, [0, 1], lambda rank, *_: begun.add(rank)))
+        async with asyncio.timeout(PATIENCE):
+            while begun != {0, 1}:
+                await asyncio.sleep(0.01)
         for _ in range(8):
             async with client_of(pool):
                 pass
@@ -187,7 +189,7 @@ async def test_status_is_answered_while_a_rank_is_stuck(tmp_path: Path) -> None:
         work = client.execute("print('in')\ndist.barrier()", [0], lambda *event: begun.set())
         stuck = asyncio.create_task(work)
         await begun.wait()
-        status = await client.status()
+        status = await client.status(PATIENCE)
         assert {rank: said.state for rank, said in status.items()} == {0: "busy", 1: "idle"}
         assert status[0].report.memory > 50e6
         await client.execute("dist.barrier()", [1], lambda *_: None)

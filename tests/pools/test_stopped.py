@@ -48,7 +48,8 @@ async def test_a_stopped_zygote_delays_a_start_by_seconds_and_no_stop(tmp_path: 
         zygote.suspend()
         another = await start(manager, env, tmp_path)
         assert agent_of(another).parent() != zygote
-        assert zygote not in zygotes(env)  # going on, it would fork a second agent
+        # Going on, it would fork a second agent.
+        await until(lambda stopped=zygote: stopped not in zygotes(env))
         for pool in (first, fresh):
             assert pool.record.state is PoolState.RUNNING
         await until(lambda: zygotes(env))

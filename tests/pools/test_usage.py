@@ -115,9 +115,13 @@ async def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -
         client = PoolClient(Path(pool.record.folder))
         await client.connect()
         running = asyncio.create_task(client.execute(BUSY, [0, 1], lambda *_: None))
-        busy = await news(
-            usage, lambda: (one := rank(1)) and (one.cpu or 0) > 10 and one.host_pid and one
-        )
+
+        def compared() -> Any:
+            zero, one = rank(0), rank(1)
+            ended = zero and zero.line is None and zero.cpu is not None
+            return ended and one and one.host_pid and (one.cpu or 0) > max(10, zero.cpu) and one
+
+        busy = await news(usage, compared)
         assert busy.host_pid == busy.pid  # answered while its main thread works
         idle = rank(0)
         assert idle

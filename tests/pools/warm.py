@@ -17,13 +17,13 @@ from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.pool_manager import PoolManager
 
-from ..environment import tagged
+from ..environment import named
 from ..pool_driver import follow
 from ..waiting import wait_for
 
 
 def zygotes(env: dict[str, str]) -> list[psutil.Process]:
-    return [process for process in tagged(env) if process.name() == ZYGOTE]
+    return named(env, ZYGOTE)
 
 
 @asynccontextmanager

@@ -37,4 +37,4 @@ async def test_malformed_requests_are_answered_and_cost_nothing(tmp_path: Path) 
         for frames in ([b"junk"], [b"<IDS|MSG>", b"unsigned", b"{}", b"{}", b"{}", b"{}"]):
             cells.send_multipart(frames)
         assert (await client.execute("1", [0], lambda *_: None))[0].status == "ok"
-        assert (await client.status())[0].state == "idle"
+        assert (await client.status(PATIENCE))[0].state == "idle"

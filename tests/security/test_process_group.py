@@ -36,7 +36,7 @@ for address in sys.argv[1:]:
     host, port = address.rsplit(":", 1)
     try:
         sock = socket.create_connection((host, int(port)), 0.3)
-        sock.settimeout(5)
+        sock.settimeout(60)
         sock.sendall(b"\\0" * 8)
         print(address, "closed" if sock.recv(1) == b"" else "answered")
     except ConnectionResetError:

@@ -76,10 +76,10 @@ async def test_whoever_looks_gets_all_that_is_known_and_then_changes(
 
 
 async def test_a_panel_that_is_opened_later_shows_the_past(gpu_client: Client, gpus: State) -> None:
-    begun = time.time()
     async with look(gpu_client, "gpus") as first:
         gpus.update(utilization=66)
         await read_until(first, says("utilization", 66))
+        begun = time.time()
         gpus.update(utilization=99)
         await read_until(first, says("utilization", 99))
         # The chart's steps are 3 s long.
@@ -185,10 +185,10 @@ async def test_processes_are_told_with_who_they_are(gpu_client: Client, gpus: St
 async def test_a_sampler_that_dies_is_said_to_be_stale_and_comes_back(
     gpu_server: Server, gpu_client: Client
 ) -> None:
+    before = time.time()
     async with look(gpu_client, "gpus") as stream:
         await read_until(stream, kind("sample"))
         (sampler,) = samplers(gpu_server)
-        before = time.time()
         sampler.send_signal(signal.SIGKILL)
         stale = (await read_until(stream, kind("gpus")))[-1]
         assert before - 1 < stale["stale_since"] <= time.time()

@@ -251,7 +251,7 @@ def test_a_job_says_what_asks_for_one_like_it(client: Client, server: Server) ->
     whole = label.partition("_")[0]
     assert client.post("jobs/plan", {"like": whole})["count"] == 2
     assert client.post("jobs/plan", {"like": f"{whole}_1"})["count"] == 1
-    array = submit(client, "true", array="3-4")
+    array = submit(client, "true", array="3-4", hold=True)
     assert client.get(f"jobs/{array}/details")["request"]["array"] == "3"
 
 

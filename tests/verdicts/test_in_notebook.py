@@ -33,7 +33,7 @@ def two(notebook: Notebook) -> Notebook:
 def test_a_hang_is_explained_while_it_lasts(two: Notebook) -> None:
     result = two.run(
         "%%distributed\nif rank == 0:\n    dist.all_reduce(torch.ones(20))",
-        until=lambda shown: "never began it" in shown.shown,
+        until=lambda shown: "never began it: it has finished its cell" in shown.shown,
         act=two.interrupt,
     )
     assert result.status == "error"
@@ -90,11 +90,12 @@ def test_a_call_that_hangs(two: Notebook) -> None:
 def test_a_cell_behind_one_that_does_not_stop(two: Notebook, tmp_path: Path) -> None:
     go = tmp_path / "go"
     stubborn = (
-        f"%%distributed\nimport pathlib, time\ngo = pathlib.Path('{go}')\nprint('in')\n"
-        "while not go.exists():\n    try:\n        time.sleep(0.01)\n"
+        f"%%distributed\nimport pathlib, time\ngo, said = pathlib.Path('{go}'), False\n"
+        "while True:\n    try:\n        if not said:\n            said = not print('in')\n"
+        "        if go.exists():\n            break\n        time.sleep(0.01)\n"
         "    except KeyboardInterrupt:\n        pass"
     )
-    late = two.run(stubborn, until=lambda shown: "in" in shown.text, act=two.interrupt)
+    late = two.run(stubborn, until=lambda shown: shown.said_by("in") == {0, 1}, act=two.interrupt)
     assert "Ranks 0-1 did not stop" in late.error
     result = two.run(
         "%%distributed\nprint('next')",
@@ -147,19 +148,17 @@ def test_a_hang_of_a_script_is_explained_by_its_own_lines(two: Notebook, tmp_pat
         "Rank 1 has not begun it: it is in `time.sleep`, late.py line 9."
     )
 
-    def explained(cell: str) -> str:
-        result = two.run(
-            cell, until=lambda shown: "has not begun it" in shown.shown, act=two.interrupt
-        )
-        assert result.status == "error"
-        return result.shown
+    def is_explained() -> bool:
+        run = "%dist_run late.py"
+        result = two.run(run, until=lambda shown: expected in shown.shown, act=two.interrupt)
+        return result.status == "error" and expected in result.shown
 
-    assert expected in explained("%dist_run late.py")
+    assert is_explained()
     # So far the lines are those of the stack; from now on, the recorder's.
     two.ok("%%rank 0\nwork = dist.all_reduce(torch.ones(7), async_op=True)")
     wait_for(lambda: "has begun all_reduce" in two.ok("%dist_why").text, "the recorder's lines")
     two.ok("%%rank 1\ndist.all_reduce(torch.ones(7))")
-    assert expected in explained("%dist_run late.py")
+    assert is_explained()
 
 
 def test_a_hang_of_a_function_is_explained_by_its_own_lines(two: Notebook) -> None:
@@ -177,7 +176,8 @@ def test_a_hang_of_a_function_is_explained_by_its_own_lines(two: Notebook) -> No
 
 
 def test_what_is_left_behind(two: Notebook, tmp_path: Path) -> None:
-    assert two.ok("%dist_why").text == "No rank waits for another.\n"
+    nothing = "No rank waits for another.\n"
+    wait_for(lambda: two.ok("%dist_why").text == nothing, "all ranks to answer")
     two.ok("%%rank 0\nwork = dist.all_reduce(torch.ones(7), async_op=True)")
     text = two.ok("%dist_why").text
     assert text.startswith("Rank 0 has begun all_reduce #") and "Rank 1 never began it" in text

@@ -51,7 +51,9 @@ async def test_slow_and_unequal_ranks(scene: Scene) -> None:
     replies = asyncio.create_task(client.execute(CELL, range(SIZE), lambda *_: None))
     while not replies.done():
         verdict = explain_hang(await evidence_on(client), older_than=time.time() - LIMIT)
-        assert verdict is None or not verdict.concerns_all, verdict.text
+        # A rank that gets no processor is silent, which is said after a second look only.
+        silent = verdict is not None and verdict.kind == "silent"
+        assert verdict is None or silent or not verdict.concerns_all, verdict.text
         looks += 1
     ends = await asyncio.wait_for(replies, PATIENCE)
     assert {reply.status for reply in ends.values()} == {"ok"} and looks > 10
@@ -65,7 +67,10 @@ async def test_a_rank_that_cannot_read_all_of_its_evidence_tells_the_rest(scene:
         f"for name in {broken}:\n    setattr(evidence, name, lambda *_, **__: 1 / 0)"
     )
     try:
-        found = await evidence_on(scene.client)
-        assert [found[rank].condition for rank in range(SIZE)] == ["answers"] * SIZE
+        async with asyncio.timeout(PATIENCE):  # a rank that gets no processor answers later
+            conditions = {""}
+            while conditions != {"answers"}:
+                found = await evidence_on(scene.client)
+                conditions = {found[rank].condition for rank in range(SIZE)}
     finally:
         await scene.ok("for name, read in kept.items():\n    setattr(evidence, name, read)")

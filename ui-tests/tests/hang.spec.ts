@@ -31,13 +31,16 @@ test('a rank that is stopped is told of until it is restarted, also after the ce
   test.setTimeout(240_000);
   await notebooks.open('stopped.ipynb', [
     START,
-    '%%rank 1\nimport os, signal, threading\nthreading.Timer(1, os.kill, (os.getpid(), signal.SIGSTOP)).start()',
+    '%%distributed\nprint("before")',
     '%%distributed\ndist.barrier()',
     '%%distributed\nprint("rank", rank, "is there")'
   ]);
   await notebooks.run(0);
   await panel.expectRunning(2);
   await notebooks.run(1);
+  await expect(notebooks.output(1)).toContainText('before');
+  await expect(panel.tile(1)).toContainText('idle');
+  process.kill((await panel.pids())[1], 'SIGSTOP');
   await expect(panel.tile(1)).toContainText('does not respond');
   await notebooks.run(2);
   await panel

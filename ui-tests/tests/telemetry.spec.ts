@@ -102,7 +102,7 @@ test('nobody is asked while the panel is hidden', async ({ page }) => {
 
   await panel.open();
   await expect.poll(() => told.length).toBeGreaterThan(before);
-  expect(asked.at(-1)).toBe('{"watch":["gpus","jobs"]}');
+  await expect.poll(() => asked.at(-1)).toBe('{"watch":["gpus","jobs"]}');
 });
 
 test('ranks on GPUs: their load, their memory, and whose they are', async ({
