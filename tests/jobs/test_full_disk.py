@@ -13,6 +13,7 @@ import pytest
 
 from jupyter_dist_server.jobs.store.store_folder import store_folder, store_name
 
+from ..environment import lives
 from ..waiting import wait_for
 from .queue_driver import Queue
 
@@ -86,7 +87,7 @@ def test_a_limit_is_kept_while_the_disk_is_full(small: Queue) -> None:
     (process,) = wait_for(lambda: small.processes("sleep"), "its process")
     small.run("update", "-t", "0:02", job)
     filler = fill(store_folder())
-    wait_for(lambda: not process.is_running() or process.status() == "zombie", "its end")
+    wait_for(lambda: not lives(process), "its end")
     filler.unlink()
     assert small.ended(job)["state"] == "TIMEOUT"
 

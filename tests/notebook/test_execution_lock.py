@@ -25,7 +25,7 @@ from jupyter_dist_server.verdicts.ask_and_explain import explain
 
 from ..pool_driver import client_of, request, running
 from ..server_driver import Server
-from ..waiting import PATIENCE
+from ..waiting import PATIENCE, wait_for
 
 CELLS = 200
 REDUCE = "t = torch.ones(1)\ndist.all_reduce(t)\nassert t.item() == world_size"
@@ -108,9 +108,7 @@ async def test_a_cell_that_waits_for_the_lock_is_cancelled_at_once(tmp_path: Pat
         first = asyncio.create_task(
             one.execute(code, [0, 1], lambda rank, *_: begun.add(rank), started=executions.append)
         )
-        async with asyncio.timeout(PATIENCE):
-            while begun != {0, 1}:
-                await asyncio.sleep(0.01)
+        await asyncio.to_thread(wait_for, lambda: begun == {0, 1}, "both ranks to begin")
         second = asyncio.create_task(
             two.execute("mark = 1", [0, 1], lambda *_: None, started=executions.append)
         )

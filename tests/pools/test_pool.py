@@ -125,9 +125,7 @@ async def test_clients_can_connect_while_ranks_publish_without_pause(tmp_path: P
         code += "    time.sleep(0.001)"
         begun: set[int] = set()
         busy = asyncio.create_task(client.execute(code, [0, 1], lambda rank, *_: begun.add(rank)))
-        async with asyncio.timeout(PATIENCE):
-            while begun != {0, 1}:
-                await asyncio.sleep(0.01)
+        await asyncio.to_thread(wait_for, lambda: begun == {0, 1}, "both ranks to begin")
         for _ in range(8):
             async with client_of(pool):
                 pass
