@@ -2,7 +2,8 @@
 
 Python hears an interrupt at once, but not while it waits in a collective for a rank that does not
 come. So ranks that were in one are freed after a moment by breaking the process group, and so is,
-after a while, what else is left. What is left then is stuck in C code, and is not waited for.
+after a while, what else is left. What is left then is stuck in C code, and is not waited for; or it
+shows its error.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ PATIENCE = 2.0
 """The same for all ranks: Python code may clean up, and save what it has."""
 BREAK_PATIENCE = 2.0
 """The same for ranks whose collective was broken; on a busy machine they need most of it."""
+ERROR_PATIENCE = 15.0
+"""The same for ranks that show their error: on a busy machine, long tracebacks take seconds."""
 _ANSWER = 0.5
 """Seconds within which a rank says where it is interrupted; one that does not holds the GIL."""
 _ON_ITS_WAY = 0.2
@@ -71,8 +74,19 @@ class Interrupter:
             # Again, for those that caught it; before any is freed, or it would spoil a traceback.
             await self.interrupt(execution, silent)
             self._break(execution)
-            await execution.ended(execution.begun, BREAK_PATIENCE)
+            if not await execution.ended(execution.begun, BREAK_PATIENCE):
+                await execution.ended(await self._past_their_code(execution), ERROR_PATIENCE)
         self._leave(execution)
+
+    async def _past_their_code(self, execution: Execution) -> set[int]:
+        """Return the ranks that show their error, or whose reply is on its way."""
+        asked = execution.begun.intersection(execution.outstanding)
+        status = await self._connection.status(_ANSWER, asked)
+        return {
+            rank
+            for rank, said in status.items()
+            if said.state == "idle" or said.whereabouts.has_failed
+        }
 
     async def give_up(self, execution: Execution) -> None:
         """Ask where ranks are that somebody else could not stop, and wait for them no longer."""

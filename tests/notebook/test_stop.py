@@ -240,6 +240,31 @@ def test_a_traceback_deep_in_a_library_is_short(three: Notebook) -> None:
     assert is_whole(three)
 
 
+SLOW = """%%distributed
+import time
+class Slow(KeyboardInterrupt):
+    def _render_traceback_(self):
+        time.sleep(4)
+        return ["rendered"]
+print('in')
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    raise Slow
+"""
+
+
+def test_a_rank_that_shows_its_error_is_waited_for(three: Notebook) -> None:
+    """It is not stuck: on a busy machine, long tracebacks take seconds."""
+    three.ok("from jupyter_dist_server.client import interrupt\nusual = interrupt.BREAK_PATIENCE")
+    three.ok("interrupt.BREAK_PATIENCE = 0")
+    result = stop_at(three, SLOW, dict.fromkeys(range(3), 9))
+    three.ok("interrupt.BREAK_PATIENCE = usual")
+    assert "[0-2] failed:\nrendered\n" in result.error
+    assert "Ranks 0-2 failed with Slow." in result.error
+    assert is_whole(three)
+
+
 def test_a_failure_on_one_rank_while_others_wait_for_it(three: Notebook) -> None:
     cell = "%%distributed\nif rank == 1:\n    raise ValueError('bad')\ndist.barrier()"
     error = stop_at(three, cell, {0: "barrier", 2: "barrier"}, "[1] failed (ValueError: bad)").error

@@ -43,7 +43,7 @@ def whereabouts() -> Whereabouts:
             return Whereabouts(place.line, call, backward, asks, place.file)
         if caller is not None and caller.f_code.co_name == "run_code":  # IPython runs a cell there
             if not (file.startswith("<") or is_own(file)):
-                return Whereabouts()  # the cell has ended: its error is being shown
+                return Whereabouts(has_failed=True)
             return Whereabouts(frame.f_lineno, call, backward, asks)
         frame = caller
     return Whereabouts()

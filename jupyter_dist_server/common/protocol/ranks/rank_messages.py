@@ -75,6 +75,8 @@ class Whereabouts(msgspec.Struct, frozen=True):
     """Whether ``input()`` waits for the user."""
     file: str = ""
     """Of the script or function that the cell runs; empty for the cell itself."""
+    has_failed: bool = False
+    """Whether the cell's code has ended, and its error is being shown."""
 
     @property
     def is_waiting(self) -> bool:
