@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from ..waiting import PATIENCE, wait_for
 Places = Mapping[int, str | int | None]
 """By rank: `IDLE`, `INPUT`, the collective that it waits in, "backward", its line, or any."""
 IDLE, INPUT = "idle", "input"
+LOCKED = ["0x80", "0x2"]
+"""What a thread waits for that wants a mutex: `FUTEX_WAIT_PRIVATE`, for one that others want."""
 
 
 def pool_folder(notebook: Notebook) -> Path:
@@ -24,12 +27,16 @@ def pool_folder(notebook: Notebook) -> Path:
     return Path(notebook.ok(file).lines[-1].split("'")[1]).parent
 
 
-def stop_at(notebook: Notebook, cell: str, places: Places, after: str = "in") -> Result:
+def stop_at(
+    notebook: Notebook, cell: str, places: Places, after: str = "in", locked: int | None = None
+) -> Result:
     """Run a cell, and press Stop when its ranks are where they should be.
 
-    They must have printed `after`, if they are not at a line; or it must have been shown.
+    They must have printed `after`, if they are not at a line; or it must have been shown. The rank
+    `locked` waits in C code for a mutex.
     """
     folder = pool_folder(notebook)
+    pid = None if locked is None else pid_of(notebook, locked)
     speakers = {rank for rank, place in places.items() if not isinstance(place, int)}
 
     def has_begun(shown: Result) -> bool:
@@ -38,11 +45,26 @@ def stop_at(notebook: Notebook, cell: str, places: Places, after: str = "in") ->
 
     def press() -> None:
         wait_until_at(folder, places)
+        if pid is not None:
+            wait_until_locked(pid)
         notebook.interrupt()
 
     result = notebook.run(cell, until=has_begun, act=press)
     assert result.status == "error" and "Interrupted" in result.error, result.shown
     return result
+
+
+def pid_of(notebook: Notebook, rank: int) -> int:
+    """Return the process of a rank of a notebook's pool."""
+    cell = f"%%rank {rank}\nimport os\nprint('pid', os.getpid())"
+    return int(notebook.ok(cell).text.split()[-1])
+
+
+def wait_until_locked(pid: int) -> None:
+    """Return when the main thread of a process waits for a mutex, if we may see that."""
+    path = Path(f"/proc/{pid}/syscall")
+    with contextlib.suppress(PermissionError):  # Yama may let only a parent look
+        wait_for(lambda: path.read_text().split()[2:4] == LOCKED, f"that {pid} waits for a mutex")
 
 
 def wait_until_at(folder: Path, places: Places) -> None:

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from ..notebook_driver import Notebook
-from .places import IDLE, INPUT, pool_folder, stop_at, wait_until_at
+from .places import IDLE, INPUT, pid_of, pool_folder, stop_at, wait_until_at
 
 PLAIN_ONLY = True
 """The server has no part in it."""
@@ -290,7 +290,7 @@ def test_a_blocking_c_call(three: Notebook) -> None:
         ("CDLL", "rank 1 in Python code (line 6)", others | {1: 6}),
         ("PyDLL", "rank 1 in C code that holds the GIL", others),
     ):
-        error = stop_at(three, cell.replace("{how}", how), places).error
+        error = stop_at(three, cell.replace("{how}", how), places, locked=1).error
         assert "Ranks 0,2 were waiting in barrier (line 8)" in error and where in error
         assert re.search(r"Rank 1 did not stop[,:] stuck in C code(, or .*)?\.", error)
         assert "Ranks 0,2 stopped" in error
@@ -311,7 +311,7 @@ def test_a_profile_is_not_waited_for_that_a_stuck_rank_cannot_give(three: Notebo
         "dist.barrier()\nprint('in')\nif rank == 1:\n"
         "    [ctypes.PyDLL(None).pthread_mutex_lock(mutex) for _ in '12']"
     )
-    result = stop_at(three, cell, {0: IDLE, 2: IDLE})
+    result = stop_at(three, cell, {0: IDLE, 2: IDLE}, locked=1)
     assert "Rank 1 did not stop" in result.error
     assert "Rank 1 does not respond, and told no profile." in result.shown
     assert three.ok("%dist_restart --ranks 1").lines == []
@@ -321,7 +321,7 @@ def test_a_profile_is_not_waited_for_that_a_stuck_rank_cannot_give(three: Notebo
 
 @pytest.mark.parametrize("rank", [1, 0])
 def test_a_rank_that_dies_ends_the_collectives_that_wait_for_it(three: Notebook, rank: int) -> None:
-    pid = int(three.ok(f"%%rank {rank}\nimport os\nprint('pid', os.getpid())").text.split()[-1])
+    pid = pid_of(three, rank)
     result = three.run(
         f"%%distributed\nprint('in')\nif rank == {rank}:\n    import time\n    time.sleep(600)\n"
         "dist.barrier()",

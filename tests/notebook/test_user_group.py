@@ -9,6 +9,7 @@ import pytest
 
 from ..libraries.program import PROGRAMS
 from ..notebook_driver import Notebook
+from .places import stop_at
 
 SERVED_ONLY = True
 """The server has no part in it, but has imported torch for an earlier notebook."""
@@ -209,7 +210,7 @@ def test_sync_with_a_rank_that_is_stuck_ends_and_says_so(pool: Notebook) -> None
         "%%rank 1\nimport ctypes\nmutex = ctypes.create_string_buffer(64)\nprint('in')\n"
         "[ctypes.CDLL(None).pthread_mutex_lock(mutex) for _ in '12']"
     )
-    result = pool.run(stuck, until=lambda r: "in" in r.text, act=pool.interrupt)
+    result = stop_at(pool, stuck, {1: 5}, locked=1)
     assert "Rank 1 did not stop" in result.error
     pool.ok("%config CellMagics.sync_timeout = 20")
     error = pool.fails("%sync")
