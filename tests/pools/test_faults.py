@@ -20,6 +20,7 @@ from jupyter_dist_server.common.protocol.pool_file import CONFIG
 from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.pools.discovery import find_pools, pools_of_other_versions, sweep
 from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.pool_agent import PoolAgent
 from jupyter_dist_server.pools.pool_manager import PoolManager
 from jupyter_dist_server.pools.reports.rank_usage import RankUsage
 
@@ -88,6 +89,21 @@ async def test_a_start_that_fails_early_is_forgotten(
     for _ in range(2):  # the second time, the kernel must not have "a pool already"
         with pytest.raises(FileNotFoundError):
             await manager.create(request(tmp_path, kernel_id="k1", cwd=None))
+
+
+async def test_a_start_that_fails_before_its_owner_has_connected_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def connect_late(agent: PoolAgent, owner: Owner) -> None:
+        await asyncio.sleep(1)  # as on a busy machine
+        await connect(agent, owner)
+
+    connect = PoolAgent.connect
+    monkeypatch.setattr(PoolAgent, "connect", connect_late)
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError('no', name='torch')")
+    pool = await WarmManager().create(request(tmp_path, env={"PYTHONPATH": str(tmp_path)}))
+    await follow(pool)
+    assert pool.record.reason and pool.record.reason.code == "torch_missing", pool.record.reason
 
 
 async def test_listeners_and_odd_messages_end_nothing(
