@@ -72,16 +72,16 @@ class Interrupter:
             self._break(execution)
         if not await execution.ended(execution.begun, deadline - time.monotonic()):
             # Again, for those that caught it; before any is freed, or it would spoil a traceback.
-            await self.interrupt(execution, silent)
+            silent = await self.interrupt(execution, silent)
             self._break(execution)
             if not await execution.ended(execution.begun, BREAK_PATIENCE):
-                await execution.ended(await self._past_their_code(execution), ERROR_PATIENCE)
+                left = execution.begun.intersection(execution.outstanding) - silent
+                await execution.ended(await self._past_their_code(left), ERROR_PATIENCE)
         self._leave(execution)
 
-    async def _past_their_code(self, execution: Execution) -> set[int]:
-        """Return the ranks that show their error, or whose reply is on its way."""
-        asked = execution.begun.intersection(execution.outstanding)
-        status = await self._connection.status(_ANSWER, asked)
+    async def _past_their_code(self, ranks: set[int]) -> set[int]:
+        """Return those of some ranks that show their error, or whose reply is on its way."""
+        status = await self._connection.status(_ANSWER, ranks)
         return {
             rank
             for rank, said in status.items()
