@@ -2,8 +2,8 @@
 
 Python hears an interrupt at once, but not while it waits in a collective for a rank that does not
 come. So ranks that were in one are freed after a moment by breaking the process group, and so is,
-after a while, what else is left. What is left then is stuck in C code, and is not waited for; or it
-shows its error.
+after a while, what else is left. What is left then shows its error, and is waited for; or it is
+stuck in C code, and is not.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ ERROR_PATIENCE = 15.0
 """The same for ranks that show their error: on a busy machine, long tracebacks take seconds."""
 _ANSWER = 0.5
 """Seconds within which a rank says where it is interrupted; one that does not holds the GIL."""
+_LAST_ANSWER = 3.0
+"""The same before it is said to be stuck, of one that has answered before."""
 _ON_ITS_WAY = 0.2
 """Seconds for which an answer may be on its way."""
 _MEANT = 5.0
@@ -76,16 +78,17 @@ class Interrupter:
             self._break(execution)
             if not await execution.ended(execution.begun, BREAK_PATIENCE):
                 left = execution.begun.intersection(execution.outstanding) - silent
-                await execution.ended(await self._past_their_code(left), ERROR_PATIENCE)
+                past = await self._past_their_code(left, execution.id)
+                await execution.ended(past, ERROR_PATIENCE)
         self._leave(execution)
 
-    async def _past_their_code(self, ranks: set[int]) -> set[int]:
-        """Return those of some ranks that show their error, or whose reply is on its way."""
-        status = await self._connection.status(_ANSWER, ranks)
+    async def _past_their_code(self, ranks: set[int], cell: str) -> set[int]:
+        """Return those of some ranks that show a cell's error, or whose reply is on its way."""
+        status = await self._connection.status(_LAST_ANSWER, ranks)
         return {
             rank
             for rank, said in status.items()
-            if said.state == "idle" or said.whereabouts.has_failed
+            if cell in ("", said.msg_id) and (said.state == "idle" or said.whereabouts.has_failed)
         }
 
     async def give_up(self, execution: Execution) -> None:
