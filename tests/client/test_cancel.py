@@ -48,7 +48,7 @@ async def test_an_interrupt_from_outside_frees_those_that_wait_for_a_stuck_rank(
 
         def heard(rank: int, *_: object) -> None:
             seen.add(rank)
-            if seen == {0, 1, 2}:
+            if seen >= {0, 1}:  # rank 2 may take the lock before its output is on its way
                 waiting.set()
 
         running_cell = asyncio.create_task(client.execute(STUCK, range(3), heard))
