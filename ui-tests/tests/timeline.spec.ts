@@ -8,7 +8,8 @@ import { expectAccessibleInBothThemes } from './accessibility';
 import { expect, test } from './support';
 
 /** Other tests on this server may have run cells too. */
-const RAN = /^Cell \[2\] ran for (< |\d+ min )?\d+ s on ranks 0–1, .*train.ipynb/;
+const RAN =
+  /^Cell \[2\] ran for (< |\d+ min )?\d+ s on ranks 0–1, .*train.ipynb/;
 
 const UNTIL_TOLD = `%%distributed
 import os, time
