@@ -13,6 +13,7 @@ import psutil
 from ..environment import lives, named, tagged
 from ..notebook_driver import Notebook
 from ..waiting import wait_for
+from .places import pid_of
 
 SERVED_ONLY = True
 """The server has no part in it, but has imported torch for an earlier notebook."""
@@ -169,7 +170,7 @@ def test_dist_interrupt_from_another_place(ranks: Notebook) -> None:
 
 
 def test_a_killed_rank_is_said_and_the_other_goes_on(ranks: Notebook) -> None:
-    pid = int(ranks.ok("%%rank 1\nimport os\nprint('pid', os.getpid())").text.split()[-1])
+    pid = pid_of(ranks, 1)
     killer = threading.Timer(0, os.kill, (pid, signal.SIGKILL))
     ranks.ok("%%rank 0\nkeep = 41")
     result = ranks.run(
