@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import zmq
+from traitlets import Bunch, observe
 from traitlets.config import Config
 
 from ..common.network.curve import show_client_keys
@@ -52,14 +53,11 @@ class RankApp(BaseApp):
             self._gate = self._gate or CurveGate(self.context, self.place.keys, self.log)
             self._gate.guard(socket)
 
-    def init_control(self, context: zmq.Context[Any]) -> None:
-        """Open what is needed for control, and for debuggers."""
-        super().init_control(context)
-        if self.place:  # the socket by which the control thread reaches our own shell channel
-            shell = self.shell_socket.getsockopt(zmq.LAST_ENDPOINT)
-            self.debug_shell_socket.disconnect(shell)
-            show_client_keys(self.debug_shell_socket, self.place.keys)
-            self.debug_shell_socket.connect(shell)
+    @observe("debug_shell_socket")
+    def _give_keys(self, made: Bunch) -> None:
+        """Let the control thread into our own shell channel; ipykernel connects it next."""
+        if self.place:
+            show_client_keys(made.new, self.place.keys)
 
     def init_heartbeat(self) -> None:
         """Serve Jupyter's heartbeat, but not to other nodes: the agent looks after the rank."""

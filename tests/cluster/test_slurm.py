@@ -149,11 +149,13 @@ def test_who_has_no_key_is_refused_and_a_lost_agent_replaced(lab: Lab, hosts: Ho
     (ours,), (theirs,) = hosts.folders(1), hosts.folders(2)
     tmp = hosts.base / "tmp"
     address = json.loads(hosts.run(1, "cat", f"{tmp}/{ours}/addresses.json"))["2"]
+    log = f"{tmp}/{theirs}/rank-2.log"
+    refused = "Refused a connection without the pool's keys"
+    assert refused not in hosts.run(2, "cat", log), "somebody of ours has no key"
     for channel, port in address["ports"].items():
         said = hosts.run(1, sys.executable, "-c", STRANGER, address["host"], str(port))
         assert int(said) <= 64, f"{channel}: more than a greeting, and then hangs up"
-    refused = "Refused a connection without the pool's keys"
-    wait_for(lambda: refused in hosts.run(2, "cat", f"{tmp}/{theirs}/rank-2.log"), "a line")
+    wait_for(lambda: refused in hosts.run(2, "cat", log), "a line")
     assert "sum 4.0" in lab.ok(SUM)
     (agent,) = hosts.processes(2, "dist-agent")
     agent.kill()

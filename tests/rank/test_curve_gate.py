@@ -10,8 +10,9 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from jupyter_dist_server.common.network.curve import new_curve_keys, show_client_keys
-from jupyter_dist_server.common.protocol.node_addresses import CurveKeys
-from jupyter_dist_server.rank.curve_gate import CurveGate
+from jupyter_dist_server.common.protocol.node_addresses import CurveKeys, RankAddress
+from jupyter_dist_server.rank.curve_gate import CurveGate, RemotePlace
+from jupyter_dist_server.rank.kernel_app import RankApp
 
 from ..waiting import PATIENCE, wait_for
 
@@ -60,6 +61,17 @@ def test_the_pools_own_client_is_heard(rank: Rank, client: zmq.Socket[bytes]) ->
     assert said == b"hello"
     rank.socket.send_multipart([name, b"yes"])
     assert client.poll(PATIENCE * 1000) and client.recv() == b"yes"
+    assert rank.gate.refused == 0
+
+
+def test_a_rank_lets_itself_in(rank: Rank, client: zmq.Socket[bytes]) -> None:
+    """By the socket of its control thread, which ipykernel connects as soon as it is made."""
+    app = RankApp()
+    app.place = RemotePlace(RankAddress("127.0.0.1", {}), KEYS, "")
+    app.debug_shell_socket = client
+    client.connect(rank.address)
+    client.send(b"hello")
+    assert rank.socket.poll(PATIENCE * 1000)
     assert rank.gate.refused == 0
 
 
