@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..common.background_tasks import Tasks
+from ..common.background_tasks import Tasks, any_of
 from ..common.processes.process_ref import ProcessRef, until_ended
 from ..common.protocol.agents.attachment import SERVER, Attachment
 from .control_socket import Client
@@ -48,11 +48,17 @@ class Attachments:
         self._names: dict[str, str] = {}
         """New names of notebooks, by those that their kernels have been started with."""
         self._server_left: float | None = None
+        self._first = asyncio.Event()
+        """Set when somebody has attached, or never will."""
         self._tasks = Tasks()
 
     def open(self) -> None:
         """Begin to watch; called in the event loop."""
         self._tasks.add(self._watch_owner())
+
+    async def wait_for_first(self, seconds: float) -> None:
+        """Wait until somebody has attached or the owner has ended, but no longer than that."""
+        await any_of(self._first, within=seconds)
 
     def all(self) -> list[Attachment]:
         """Return the attachments, each as its process has described it."""
@@ -77,6 +83,7 @@ class Attachments:
                 self._attachments[other] = new
         if client not in self._watches:
             self._watches[client] = self._tasks.add(self._watch(client, new.process))
+        self._first.set()
         self._changed()
 
     def rename(self, names: dict[str, str]) -> None:
@@ -109,6 +116,7 @@ class Attachments:
 
     async def _watch_owner(self) -> None:
         await until_ended(self._owner)
+        self._first.set()
         if not self._attachments and self._server_left is None:
             await self._count_down()
 

@@ -47,18 +47,11 @@ class ControlSocket:
         self._writers: set[Client] = set()
         self._behind: dict[Client, asyncio.Task[None]] = {}
         """Those that have not read the last snapshot yet, and what waits until they have."""
-        self._first = asyncio.Event()
-        """Set when somebody has connected."""
         self._tasks = Tasks()
 
     async def open(self) -> None:
         """Begin to serve."""
         self._server = await asyncio.start_unix_server(self._serve, sock=self._listener)
-
-    async def wait_for_first(self, seconds: float) -> None:
-        """Wait until somebody has connected, but no longer than some seconds."""
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._first.wait(), seconds)
 
     def broadcast(self) -> None:
         """Send the snapshot to everybody; who has not read the last one gets the newest then."""
@@ -98,7 +91,6 @@ class ControlSocket:
         self._writers.add(writer)
         writer.transport.set_write_buffer_limits(high=0)  # `drain` waits until all was sent
         writer.write(self._line())
-        self._first.set()
         try:
             while line := await reader.readline():
                 self._take(writer, line)

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from jupyter_dist_server.client.agent_link import look_at_agent
 from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.common.protocol.agents.attachment import SERVER, Owner
 from jupyter_dist_server.common.protocol.pool_file import CONFIG
@@ -95,6 +96,9 @@ async def test_a_start_that_fails_before_its_owner_has_connected_is_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def connect_late(agent: PoolAgent, owner: Owner) -> None:
+        folder = Path(agent._record.folder)
+        seen = await asyncio.to_thread(look_at_agent, folder, PATIENCE)  # by who looks for pools
+        assert seen and seen.failure
         await asyncio.sleep(1)  # as on a busy machine
         await connect(agent, owner)
 
