@@ -6,6 +6,7 @@ import tempfile
 import unittest
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest import mock
 
 import jupyter_kernel_test
 from jupyter_client import BlockingKernelClient
@@ -50,6 +51,11 @@ async def run_cell(folder: Path, code: str) -> None:
     await client.close()
 
 
+def _heard(message: dict[str, Any]) -> tuple[str, str | None, str | None]:
+    asked = message["parent_header"].get("msg_id")
+    return message["msg_type"], asked, message["content"].get("execution_state")
+
+
 class Rank:
     """Stands where the suite expects a kernel of its own."""
 
@@ -75,9 +81,6 @@ class Rank:
         """Wait until the rank answers."""
         cls.kc.start_channels()
         cls.kc.wait_for_ready(timeout=PATIENCE)
-        # The suite waits a tenth of a second for what follows a reply.
-        get = cls.kc.get_iopub_msg
-        cls.kc.get_iopub_msg = lambda **_: get(timeout=PATIENCE)  # type: ignore[method-assign]
 
     @classmethod
     def tearDownClass(cls) -> None:
@@ -116,6 +119,22 @@ class TestRank(Rank, jupyter_kernel_test.KernelTests):
     ]
     code_inspect_sample = "zip"
     code_clear_output = "from IPython.display import clear_output; clear_output()"
+
+    def flush_channels(self) -> None:
+        """Read what is left; the suite takes a tenth of a second of silence for the end."""
+        asked = self.kc.kernel_info()
+        while self.kc.get_shell_msg(timeout=PATIENCE)["parent_header"]["msg_id"] != asked:
+            pass
+        idle = ("status", asked, "idle")
+        while _heard(self.kc.get_iopub_msg(timeout=PATIENCE)) != idle:
+            pass
+
+    def execute_helper(self, code: str, **options: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Run a cell; the suite waits a tenth of a second for what follows its reply."""
+        iopub = self.kc.iopub_channel
+        get = iopub.get_msg
+        with mock.patch.object(iopub, "get_msg", lambda **_: get(timeout=PATIENCE)):
+            return super().execute_helper(code, **{"timeout": PATIENCE, **options})
 
     def test_history_is_answered(self) -> None:
         """A rank keeps no history, and says so in a valid reply."""
