@@ -36,7 +36,7 @@ async def explain(
     for _ in range(_LOOKS):
         evidence = await look()
         verdict = explain_hang(evidence, older_than, seen_since)
-        if verdict is None or not verdict.is_doubtful:
+        if verdict is None or not (verdict.is_doubtful or _is_of_silent(verdict, evidence)):
             return verdict, evidence
         # A rank that holds the GIL may do so at another line.
         said = f"{verdict.ranks}" if verdict.kind == "holds_gil" else verdict.sentence
@@ -45,3 +45,7 @@ async def explain(
         before = said
         await asyncio.sleep(_PAUSE)
     return None, evidence
+
+
+def _is_of_silent(verdict: Verdict, evidence: Evidence) -> bool:
+    return any(evidence[rank].condition == "silent" for rank in verdict.ranks)

@@ -185,3 +185,14 @@ async def test_it_is_told_if_the_next_look_finds_the_same() -> None:
     assert await explain(Looks([moved, again, moved])) == (None, moved)
     verdict, evidence = await explain(Looks([moved, again, again]))
     assert verdict and "all_reduce #8 is complete" in verdict.sentence and evidence is again
+
+
+async def test_a_rank_that_is_silent_is_asked_again() -> None:
+    """It may only have got no processor."""
+    silent: Evidence = {0: tells(reduced(7)), 1: RankEvidence(condition="silent")}
+    healthy = {rank: tells(reduced(7, completed=True)) for rank in range(2)}
+    assert await explain(Looks([silent, healthy])) == (None, healthy)
+    looks = Looks([silent, silent])
+    verdict, _ = await explain(looks)
+    assert verdict and verdict.ranks == [1] and "does not respond" in verdict.sentence
+    assert len(looks.taken) == 2
