@@ -85,12 +85,8 @@ def test_the_timeline_shows_what_a_guest_profiles(
     other.ok("%%distributed --profile\nsum(torch.ones(500) @ torch.ones(500) for _ in range(99))")
     if one.kernel_id:  # or there is no timeline
         server: Server = request.getfixturevalue("strict")
-
-        def lanes() -> list[bool]:
-            last = server.api("GET", "jupyter-dist/cells")["cells"][-1]
-            return [stretch["lanes"] is not None for stretch in last["stretches"]]
-
-        wait_for(lambda: lanes() == [True, True], "the lanes of both ranks")
+        cells = server.api("GET", "jupyter-dist/cells")["cells"]
+        assert [stretch["lanes"] is not None for stretch in cells[-1]["stretches"]] == [True, True]
 
 
 def test_a_guest_leaves_and_the_owner_stops(two: tuple[Notebook, Notebook]) -> None:

@@ -112,22 +112,6 @@ def test_lanes_are_kept_with_the_cell_that_was_profiled() -> None:
     assert one.history.since(one.history.version) == []
 
 
-def test_lanes_may_come_before_their_cell_is_known() -> None:
-    one = Followed()
-    seconds = LaneSeconds(compute=0.5, communication=0, waiting=0)
-    lanes = Lanes(compute=[(NOW - 19, NOW - 18.5)], communication=[], waiting=[], seconds=seconds)
-    told = [RankLanes(rank=rank, start=NOW - 19, end=NOW - 18.5, lanes=lanes) for rank in (0, 1)]
-    one.note(0, "busy", 5, NOW - 30)
-    one.note(0, "idle", 5, NOW - 29)
-    one.history.note_lanes("p-1", told)
-    for rank in (0, 1):
-        one.note(rank, "busy", 6, NOW - 20)
-        one.note(rank, "idle", 6, NOW - 18)
-        one.note(rank, "busy", 7, NOW - 10)
-    shown = [[stretch.lanes for stretch in cell.stretches] for cell in one.history.since()]
-    assert shown == [[None], [lanes, lanes], [None, None]]
-
-
 def test_the_lanes_of_old_cells_are_forgotten() -> None:
     one = Followed()
     seconds = LaneSeconds(compute=0, communication=0, waiting=0)

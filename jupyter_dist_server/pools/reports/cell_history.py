@@ -107,8 +107,6 @@ class CellHistory:
         """By pool: the kernel and the path."""
         self._count = 0
         self._profiled: deque[CellRun] = deque(maxlen=MOST_PROFILED)
-        self._early: dict[str, list[RankLanes]] = {}
-        """By pool: what ranks did that we have not seen busy yet."""
         manager.listen(self._on_change, self._on_removal)
 
     def since(self, version: int = 0) -> list[ShownCell]:
@@ -123,7 +121,7 @@ class CellHistory:
         return [cell.shown() for cell in news]
 
     def note_lanes(self, pool_id: str, told: Iterable[RankLanes]) -> None:
-        """Note what ranks of a pool did when in a cell, also before they are seen to run it."""
+        """Note what ranks of a pool did when in a cell; one that is not known is left out."""
         begun = {one.rank: one for one in told}
         for cell in reversed([cell for (pool, _), cell in self._cells.items() if pool == pool_id]):
             theirs = [s for s in cell.stretches if s.rank in begun and _holds(s, begun[s.rank])]
@@ -132,7 +130,6 @@ class CellHistory:
                     stretch.lanes = one.lanes
             if theirs:
                 self._keep_lanes(cell)
-        self._early[pool_id] = list(begun.values())
 
     def _keep_lanes(self, cell: CellRun) -> None:
         if all(cell is not one for one in self._profiled):
@@ -165,13 +162,10 @@ class CellHistory:
             self._running[pool.id, rank.rank] = cell, stretch
             self._count += 1
             self._touch(cell)
-            if early := self._early.get(pool.id):
-                self.note_lanes(pool.id, early)
 
     def _on_removal(self, pool_id: str) -> None:
         """Note that a pool is not followed any more; it may go on without us."""
         self._notebooks.pop(pool_id, None)
-        self._early.pop(pool_id, None)
         for pool, rank in list(self._running):
             if pool == pool_id:
                 self._close(pool, rank, time.time())
