@@ -22,8 +22,9 @@ async def explain(
 ) -> tuple[Verdict | None, Evidence]:
     """Return why ranks wait, and the evidence for it.
 
-    A doubtful one is told if a second look finds the same: ranks that went on between the first
-    answer and the last seem to contradict each other, too, and a busy machine may be silent.
+    A doubtful verdict, or one on a rank that does not respond, is told only if a second look finds
+    the same: ranks may have gone on between the first answer and the last, and a rank may have got
+    no processor.
 
     Parameters
     ----------
@@ -36,16 +37,16 @@ async def explain(
     for _ in range(_LOOKS):
         evidence = await look()
         verdict = explain_hang(evidence, older_than, seen_since)
-        if verdict is None or not (verdict.is_doubtful or _is_of_silent(verdict, evidence)):
+        if verdict is None:
+            return None, evidence
+        silent = [rank for rank in verdict.ranks if evidence[rank].condition == "silent"]
+        if not (verdict.is_doubtful or silent):
             return verdict, evidence
-        # A rank that holds the GIL may do so at another line.
-        said = f"{verdict.ranks}" if verdict.kind == "holds_gil" else verdict.sentence
+        said = verdict.sentence
+        if silent or verdict.kind == "holds_gil":  # ranks that go on are at other lines meanwhile
+            said = f"{verdict.op} {silent or verdict.ranks}"
         if said == before:
             return verdict, evidence
         before = said
         await asyncio.sleep(_PAUSE)
     return None, evidence
-
-
-def _is_of_silent(verdict: Verdict, evidence: Evidence) -> bool:
-    return any(evidence[rank].condition == "silent" for rank in verdict.ranks)

@@ -62,7 +62,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the next look may find another one: then it is not said yet."""
+        """Whether the next look may find another one, see `ask_and_explain`; it is not said yet."""
         return self.kind in ("holds_gil", "silent", "contradiction")
 
     @property

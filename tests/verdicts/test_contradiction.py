@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from jupyter_dist_server.common.protocol.ranks.evidence import (
+    CodePlace,
     Collective,
     Evidence,
+    Frame,
     Group,
     RankEvidence,
 )
@@ -189,10 +191,15 @@ async def test_it_is_told_if_the_next_look_finds_the_same() -> None:
 
 async def test_a_rank_that_is_silent_is_asked_again() -> None:
     """It may only have got no processor."""
-    silent: Evidence = {0: tells(reduced(7)), 1: RankEvidence(condition="silent")}
-    healthy = {rank: tells(reduced(7, completed=True)) for rank in range(2)}
-    assert await explain(Looks([silent, healthy])) == (None, healthy)
-    looks = Looks([silent, silent])
+
+    def silent(line: int) -> Evidence:
+        place = Frame("__main__", "<module>", CodePlace("In[9]", line))
+        busy = RankEvidence(cell=9, groups=EVERYONE, stack=[place])
+        return {0: tells(reduced(7)), 1: RankEvidence(condition="silent"), 2: busy}
+
+    healthy = {rank: tells(reduced(7, completed=True)) for rank in range(3)}
+    assert await explain(Looks([silent(1), healthy])) == (None, healthy)
+    looks = Looks([silent(1), silent(2)])
     verdict, _ = await explain(looks)
-    assert verdict and verdict.ranks == [1] and "does not respond" in verdict.sentence
-    assert len(looks.taken) == 2
+    assert verdict and verdict.ranks == [1, 2] and "Rank 1 never began it" in verdict.sentence
+    assert "line 2" in verdict.sentence and len(looks.taken) == 2
