@@ -238,6 +238,7 @@ class Agent:
     async def stop(self) -> None:
         """End every rank and whatever they left behind, then let the main loop return."""
         if self.stopping:
+            self._attachments.wait_for_nobody()  # as whoever asks for it knows
             return
         self.stopping = True
         self._control.broadcast()

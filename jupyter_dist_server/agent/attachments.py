@@ -49,7 +49,7 @@ class Attachments:
         """New names of notebooks, by those that their kernels have been started with."""
         self._server_left: float | None = None
         self._first = asyncio.Event()
-        """Set when somebody has attached, or never will."""
+        """Set when somebody has attached, the owner has ended, or nobody is waited for."""
         self._tasks = Tasks()
 
     def open(self) -> None:
@@ -57,8 +57,12 @@ class Attachments:
         self._tasks.add(self._watch_owner())
 
     async def wait_for_first(self, seconds: float) -> None:
-        """Wait until somebody has attached or the owner has ended, but no longer than that."""
+        """Wait until somebody has attached or the owner has ended, at most for some seconds."""
         await any_of(self._first, within=seconds)
+
+    def wait_for_nobody(self) -> None:
+        """End that wait."""
+        self._first.set()
 
     def all(self) -> list[Attachment]:
         """Return the attachments, each as its process has described it."""

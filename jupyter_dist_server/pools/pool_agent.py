@@ -85,9 +85,10 @@ class PoolAgent:
         """
         await self.link.connect(Path(self._record.folder))
         self.link.on_gpus = self._on_gpus
-        self.link.send(Attach(Attachment.of_this_process(owner.kind)))
         if self._watched.settings:
             self.link.send(self._watched)
+        # The last one, as an agent that could not start its ranks ends with it.
+        self.link.send(Attach(Attachment.of_this_process(owner.kind)))
 
     def watch_gpus(self, wanted: WatchGpus, heard: Callable[[NodeGpus], None]) -> None:
         """Have GPUs of other nodes sampled, and be called with what is said of them."""

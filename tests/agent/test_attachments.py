@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import subprocess
+import time
 from typing import cast
 
 import msgspec
+import pytest
 
 from jupyter_dist_server.agent.attachments import Attachments
 from jupyter_dist_server.agent.control_socket import Client
 from jupyter_dist_server.common.processes.process_ref import ProcessRef
 from jupyter_dist_server.common.protocol.agents.attachment import KERNEL, SERVER, Attachment
+
+from ..waiting import PATIENCE
 
 
 class Connection:
@@ -51,3 +57,26 @@ async def test_a_server_attaches_again_before_its_lost_connection_is_noticed() -
     said = attachments.all()
     attachments.remove(again)
     assert [one.pid for one in said] == [os.getpid()]
+
+
+@pytest.mark.parametrize("why", ["attached", "owner ended", "stopped again"])
+async def test_an_agent_waits_no_longer_than_somebody_may_come(why: str) -> None:
+    child = subprocess.Popen(["sleep", "1000"])
+    attachments = Attachments(ProcessRef.of(child.pid), 0.0, lambda: None, lambda: None)
+    attachments.open()
+    waiting = asyncio.create_task(attachments.wait_for_first(PATIENCE))
+    await asyncio.wait([waiting], timeout=0.1)
+    assert not waiting.done()
+    client = cast(Client, Connection())
+    if why == "attached":
+        attachments.add(client, Attachment.of_this_process(KERNEL))
+    elif why == "stopped again":
+        attachments.wait_for_nobody()
+    else:
+        child.kill()
+    begun = time.monotonic()
+    await waiting
+    attachments.remove(client)
+    child.kill()
+    child.wait()
+    assert time.monotonic() - begun < PATIENCE / 2
