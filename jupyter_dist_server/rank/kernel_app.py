@@ -55,7 +55,7 @@ class RankApp(BaseApp):
 
     @observe("debug_shell_socket")
     def _give_keys(self, made: Bunch) -> None:
-        """Let the control thread into our own shell channel; ipykernel connects it next."""
+        """Give the control thread's socket the keys: it connects to our own shell channel next."""
         if self.place:
             show_client_keys(made.new, self.place.keys)
 

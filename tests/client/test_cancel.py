@@ -36,11 +36,11 @@ async def test_an_interrupt_at_the_end_of_a_cell_ends_no_rank(tmp_path: Path) ->
         for number in range(CELLS):
             ends |= await run_and_cancel(client, 1e-5 * number)
         delay = 1e-3
-        while "ok" not in ends:  # a cell takes longer on a busy machine
+        while "ok" not in ends and delay < PATIENCE:  # a cell takes longer on a busy machine
             delay *= 2
             ends |= await run_and_cancel(client, delay)
         assert client.dead == {}
-        assert ends == {"ok", "error"}, "no cancel came before a cell's end"
+        assert ends == {"ok", "error"}, "no cancel came before, or none after a cell's end"
 
 
 async def test_an_interrupt_from_outside_frees_those_that_wait_for_a_stuck_rank(

@@ -140,6 +140,14 @@ def test_names(owner: Any, name: str, breaks: str) -> None:
     assert hasattr(of_torch(owner), name), says(owner, name, breaks)
 
 
+def test_a_rank_hears_of_the_socket_before_it_connects() -> None:
+    breaks = "a rank on another node refuses its own control thread"
+    assert IPKernelApp.class_traits().get("debug_shell_socket"), breaks
+    source = inspect.getsource(IPKernelApp.init_control)
+    made, connected = map(source.index, ("debug_shell_socket = ", "debug_shell_socket.connect("))
+    assert made < connected, breaks
+
+
 def test_groups_are_made_by_one_function() -> None:
     parameters = inspect.signature(of_torch(f"{C10D}:_new_process_group_helper")).parameters
     assert {"group_name", "store"} <= set(parameters), says(
