@@ -54,6 +54,8 @@ class Execution:
         """Those of them whose process did not answer, as a signal has stopped it."""
         self.group = ""
         """The process group that all ranks that answered then had been told to make last."""
+        self.is_queued = False
+        """Whether it waits for the execution lock, so that no rank has been given it yet."""
         self.stopping = False
         """Whether somebody wants it to be stopped."""
         self.broke = False

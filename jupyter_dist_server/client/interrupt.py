@@ -65,6 +65,9 @@ class Interrupter:
 
         A cell of somebody else that runs there meanwhile is left alone.
         """
+        if execution.is_queued:  # a rank that is slow to say so must not be interrupted
+            self._leave(execution)
+            return
         deadline = time.monotonic() + PATIENCE
         if silent := await self.interrupt(execution):  # which only now hear of it, from their agent
             deadline = time.monotonic() + PATIENCE
@@ -74,7 +77,7 @@ class Interrupter:
             self._break(execution)
         if not await execution.ended(execution.begun, deadline - time.monotonic()):
             # Again, for those that caught it; before any is freed, or it would spoil a traceback.
-            silent = await self.interrupt(execution, silent)
+            silent &= await self.interrupt(execution, silent)
             self._break(execution)
             if not await execution.ended(execution.begun, BREAK_PATIENCE):
                 left = execution.begun.intersection(execution.outstanding) - silent

@@ -198,7 +198,7 @@ class PoolClient(RankConnection):
             return {}
         execution = Execution(ranks, on_output, cell_id)
         message = self.session.msg(CellRequest.kind, {})
-        execution.id = message["header"]["msg_id"]
+        execution.id, execution.is_queued = message["header"]["msg_id"], True
         # Two cells without a number must not write to one file.
         cell = execution.id.rpartition("_")[2] if execution_count is None else execution_count
         message["content"] = CellRequest(
@@ -255,6 +255,7 @@ class PoolClient(RankConnection):
         if self.silent:
             await self._check_that_they_answer(execution)
         await self.group.prepare(execution)
+        execution.is_queued = False
         ranks = execution.outstanding  # none if it was cancelled meanwhile
         self.send(message, [rank for rank in ranks if rank not in self.dead], "cells")
         for rank in ranks:

@@ -18,6 +18,7 @@ import psutil
 import pytest
 from jupyter_client import BlockingKernelClient
 
+from jupyter_dist_server.client import interrupt
 from jupyter_dist_server.client.pool_client import Execution
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.pool_folder import SOCKET_PATH_LIMIT, create_folder
@@ -133,7 +134,11 @@ async def test_clients_can_connect_while_ranks_publish_without_pause(tmp_path: P
         assert {reply.status for reply in (await busy).values()} == {"error"}
 
 
-async def test_cancelling_leaves_the_cells_of_others_alone(tmp_path: Path) -> None:
+async def test_cancelling_leaves_the_cells_of_others_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for patience in ("_ANSWER", "_ON_ITS_WAY"):  # no rank answers in time
+        monkeypatch.setattr(interrupt, patience, 0.0)
     async with (
         running(request(tmp_path, num_ranks=1)) as pool,
         client_of(pool) as one,
