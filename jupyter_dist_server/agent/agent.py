@@ -42,7 +42,7 @@ from .ranks.monitor_ranks import Ranks
 from .time_limit import TimeLimit
 
 _OWNER_PATIENCE = 10.0
-"""Seconds within which whoever starts a pool attaches, and learns why no rank could start."""
+"""Seconds within which whoever starts a pool attaches, and learns why it has ended."""
 
 
 class Agent:
@@ -246,7 +246,7 @@ class Agent:
         ending = self._ranks.end(self._ranks.everybody, why)
         await asyncio.gather(ending, self._nodes.close(), self._sampler.close())
         self._control.broadcast()
-        if self.failure and not self._orders:
+        if (self.failure or self._limit.state.over) and not self._orders:
             await self._attachments.wait_for_first(_OWNER_PATIENCE)
         self._stopped = True
         self._wake.set()

@@ -92,22 +92,38 @@ async def test_a_start_that_fails_early_is_forgotten(
             await manager.create(request(tmp_path, kernel_id="k1", cwd=None))
 
 
-async def test_a_start_that_fails_before_its_owner_has_connected_is_explained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def late_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the owner of an agent from it for a second, as a busy machine may."""
+
     async def connect_late(agent: PoolAgent, owner: Owner) -> None:
         folder = Path(agent._record.folder)
         seen = await asyncio.to_thread(look_at_agent, folder, PATIENCE)  # by who looks for pools
-        assert seen and seen.failure
-        await asyncio.sleep(1)  # as on a busy machine
+        assert seen
+        await asyncio.sleep(1)
         await connect(agent, owner)
 
     connect = PoolAgent.connect
     monkeypatch.setattr(PoolAgent, "connect", connect_late)
+
+
+@pytest.mark.usefixtures("late_owner")
+async def test_a_start_that_fails_before_its_owner_has_connected_is_explained(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "torch.py").write_text("raise ModuleNotFoundError('no', name='torch')")
     pool = await WarmManager().create(request(tmp_path, env={"PYTHONPATH": str(tmp_path)}))
     await follow(pool)
     assert pool.record.reason and pool.record.reason.code == "torch_missing", pool.record.reason
+
+
+@pytest.mark.usefixtures("late_owner")
+async def test_a_limit_that_is_over_before_the_owner_has_connected_is_explained(
+    tmp_path: Path,
+) -> None:
+    pool = await WarmManager().create(request(tmp_path, time_limit=0.1))
+    await follow(pool)
+    assert pool.record.reason and pool.record.reason.code == "time_limit", pool.record.reason
 
 
 async def test_listeners_and_odd_messages_end_nothing(
