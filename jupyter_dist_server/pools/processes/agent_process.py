@@ -12,8 +12,9 @@ import psutil
 
 from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, is_stopped, until_ended
 
-_STATUS_PATIENCE = 3.0
-"""Seconds within which a zygote says how an agent of its own ended."""
+_STATUS_PATIENCE = (3.0, 27.0)
+"""Seconds within which a zygote says how an agent of its own ended, if it is stopped, and how many
+more if the machine is only busy."""
 
 
 class AgentProcess:
@@ -27,8 +28,10 @@ class AgentProcess:
         The exit code, from the zygote that forked it; negative is a signal's number.
     child : subprocess.Popen or None
         The same process, if it was a zygote, so a child of ours, before.
+    zygote : ProcessRef or None
+        That one.
     silent : callable
-        Called if the zygote does not tell the exit code.
+        Called if it does not tell the exit code.
     """
 
     def __init__(
@@ -36,11 +39,13 @@ class AgentProcess:
         process: ProcessRef,
         exit: asyncio.Future[int] | None = None,
         child: subprocess.Popen[bytes] | None = None,
+        zygote: ProcessRef | None = None,
         silent: Callable[[], None] = lambda: None,
     ) -> None:
         self._process = process
         self._child = child
         self._exit = exit
+        self._zygote = zygote
         self._silent = silent
 
     @property
@@ -76,10 +81,13 @@ class AgentProcess:
         """
         await asyncio.wait_for(until_ended(self._process), timeout)
         if self._exit:
-            try:
-                return await asyncio.wait_for(asyncio.shield(self._exit), _STATUS_PATIENCE)
-            except asyncio.TimeoutError:
-                self._silent()
+            for patience in _STATUS_PATIENCE:
+                await asyncio.wait([self._exit], timeout=patience)
+                if self._exit.done():
+                    return self._exit.result()
+                if self._zygote and is_stopped(self._zygote):
+                    break
+            self._silent()
         return UNKNOWN_EXIT if (code := self.poll()) is None else code
 
     def send_signal(self, number: int) -> None:

@@ -187,7 +187,7 @@ class ZygoteProcess:
         else:
             # With the answer, as the agent may have ended before that is read.
             exit = self._exits[news.process.pid] = asyncio.get_running_loop().create_future()
-            agent = AgentProcess(news.process, exit, silent=self.close)
+            agent = AgentProcess(news.process, exit, zygote=self._process, silent=self.close)
         asked = self._asked.get(news.folder)
         if asked and not asked.done():
             asked.set_result(agent)
