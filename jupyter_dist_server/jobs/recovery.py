@@ -16,6 +16,9 @@ from .store.states import CANCELLED, CONFIGURING, NODE_FAIL, NOT_STARTED, PENDIN
 from .store.store import Store
 from .variables import JOB
 
+_DEATH = 5.0
+"""Seconds within which a process ends that was killed, unless it hangs in the driver."""
+
 
 def recover(store: Store) -> None:
     """Bring jobs that nobody runs any more into a state that is true."""
@@ -86,8 +89,11 @@ def end_leftovers(job: Job) -> None:
     import psutil
 
     log = logging.getLogger(__name__)
+    killed = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.environ().get(JOB) == f"{job.id}.{job.launch}":
                 log.info("Job %s: ending pid %s, which was left", job.label, process.pid)
                 process.kill()
+                killed.append(process)
+    psutil.wait_procs(killed, _DEATH)  # they have the GPUs until then
