@@ -24,7 +24,7 @@ async def test_restarts_that_overlap_leave_no_rank_behind(tmp_path: Path) -> Non
         assert {child.pid for child in agent.children()} == ranks
         async with client_of(pool) as anew:
             replies = await anew.execute("dist.barrier()", [0, 1], lambda *_: None)
-        assert {reply.status for reply in replies.values()} == {"ok"}
+        assert {reply.status for reply in replies.values()} == {"ok"}, replies
 
 
 async def test_what_a_rank_left_in_a_session_of_its_own_ends_with_it(tmp_path: Path) -> None:

@@ -37,14 +37,14 @@ names = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/sel
 assert not [name for name in names if "jupyter-dist-" in name], names"""
 GONE = """import time
 from jupyter_dist_server.rank.variables import parcels
-parcels._KEPT = 3.0
+parcels._KEPT = 10.0
 kept = get_ipython().kernel._parcels
 print("begins", flush=True)
 for awaited in (True, False):
     while bool(kept) != awaited:
         time.sleep(0.01)
 parcels._KEPT = 60.0"""
-"""Ends once a parcel was there that nobody has moved for 3 s."""
+"""Ends once a parcel was there that nobody has moved for 10 s."""
 
 STEPS = f"""import threading
 from jupyter_dist_server.rank.variables import parcels

@@ -29,7 +29,7 @@ async def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: P
     fake_nvml.write(gpus=1, hang="INIT")
     first = asyncio.create_task(read_gpu_state(timeout=4.0))
     others = [asyncio.create_task(read_gpu_state(timeout=20.0)) for _ in range(2)]
-    await until(lambda: fake_nvml.calls("nvmlInit"), "the call that hangs")
+    await until(child_processes, "the process that asks the driver")
     (child,) = child_processes()
     (freezer / "cgroup.procs").write_text(str(child.pid))
     (freezer / "freezer.state").write_text("FROZEN")
@@ -52,7 +52,7 @@ async def test_one_process_hangs_however_many_readers_there_are(
 ) -> None:
     fake_nvml.write(gpus=1, hang="INIT")
     reading = asyncio.create_task(asyncio.to_thread(GpuReader(first=4.0).read))
-    await until(lambda: fake_nvml.calls("nvmlInit"), "the call that hangs")
+    await until(child_processes, "the process that asks the driver")
     (child,) = child_processes()
     (freezer / "cgroup.procs").write_text(str(child.pid))
     (freezer / "freezer.state").write_text("FROZEN")

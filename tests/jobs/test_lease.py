@@ -176,12 +176,14 @@ def begin_to_hold(*indices: int) -> int:
 def test_what_is_removed_of_a_lease_is_made_anew(leases: Path, wiped: str) -> None:
     pid = begin_to_hold(0, 1)
     try:
+        os.kill(pid, signal.SIGSTOP)  # or it makes the first one anew while others are removed
         for path in leases.iterdir():
             which = {"file": path.name == "GPU-0.lease", "holder": path.suffix == ".holder"}
             if which.get(wiped, True):
                 path.unlink()
         if wiped == "folder":
             shutil.rmtree(leases)
+        os.kill(pid, signal.SIGCONT)
         names = ("GPU-0.lease", "GPU-1.lease", "p-1.holder")
         wait_for(lambda: all((leases / name).exists() for name in names), "the files")
         assert try_to_take(0) == "GPU-0"

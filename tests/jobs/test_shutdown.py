@@ -10,7 +10,7 @@ from functools import partial
 import psutil
 import pytest
 
-from jupyter_dist_server.jobs.store.states import COMPLETED, NODE_FAIL, PENDING, RUNNING
+from jupyter_dist_server.jobs.store.states import COMPLETED, COMPLETING, NODE_FAIL, PENDING, RUNNING
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 
@@ -20,7 +20,8 @@ from .test_recovery import alive
 
 WORK = "echo up; until [ -e go ]; do sleep 0.05; done"
 """Ends at SIGTERM."""
-SAVES = "trap 'sleep 0.5; echo saved; exit 0' TERM; " + WORK
+SAVES = "trap 'until [ -e save ]; do sleep 0.05; done; echo saved; exit 0' TERM; " + WORK
+"""Ends once it has saved, which takes longer than its runner needs to hear of the end."""
 
 
 @pytest.mark.parametrize("first", ["those that started first", "what they started"])
@@ -41,6 +42,10 @@ def test_a_shutdown_ends_jobs_and_starts_none(queue: Queue, first: str) -> None:
         with suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGTERM)  # at once: psutil looks at the process before
     dispatcher.resume()
+    with closing(Store(store_folder())) as store:
+        saving = lambda: {store.get(int(job)).state for job in (saves, within)}  # noqa: E731
+        wait_for(lambda: saving() == {COMPLETING}, "their grace time")
+    (queue.folder / "save").touch()
     psutil.wait_procs(processes, PATIENCE)
     wait_for(lambda: not alive(queue), "the end of all")
     with closing(Store(store_folder())) as store:  # no command, which would start a dispatcher

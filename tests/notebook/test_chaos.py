@@ -175,6 +175,9 @@ def recover_from_stop(
     notebook = world.notebook
     if early:
         stopped.resume()
+        if victim == "rank":
+            idle = lambda: notebook.ok("%dist_status").text.count(" idle for ")  # noqa: E731
+            wait_for(lambda: idle() == RANKS, "the end of the cell on the rank that was stopped")
     elif victim in ("rank", "server"):
         notebook.ok(f"%dist_restart --ranks {rank}", timeout=PATIENCE)
     else:

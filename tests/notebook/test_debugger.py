@@ -85,4 +85,5 @@ def test_an_unfinished_line_and_c_code_are_visible_too(ranks: Notebook) -> None:
 def test_rank_after_rank_shows_what_was_printed_before_a_prompt(ranks: Notebook) -> None:
     code = "%%distributed --per-rank\nprint('of', rank)\nprint(input())"
     result = ranks.ok(code, answers=[("of 0", "a"), ("of 1", "b")])
-    assert result.lines[:2] == ["Rank 0", "of 0"] and "Rank 1" in result.lines
+    for rank in (0, 1):  # either may ask first
+        assert result.lines[result.lines.index(f"Rank {rank}") + 1] == f"of {rank}"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ..notebook_driver import Notebook
+from .places import stop_at
 
 SERVED_ONLY = True
 """The server has no part in it, but has imported torch for an earlier notebook."""
@@ -117,11 +118,8 @@ def test_programs_see_neither_our_arguments_nor_a_prompt(ranks: Notebook) -> Non
 
 
 def test_our_frames_are_not_in_tracebacks(ranks: Notebook) -> None:
-    result = ranks.run(
-        "%%distributed\nprint('in')\nimport time\ntime.sleep(600)",
-        until=lambda r: "in" in r.text,
-        act=ranks.interrupt,
-    )
+    cell = "%%distributed\nprint('in')\nimport time\ntime.sleep(600)"
+    result = stop_at(ranks, cell, {0: 4, 1: 4})
     assert "KeyboardInterrupt" in result.shown
     assert "jupyter_dist_server" not in result.shown
     # It fails where we have put something around it.

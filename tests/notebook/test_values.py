@@ -222,8 +222,9 @@ def f(x, *, scale):
     return helper(x) * scale + made_in_a_cell + t.item()
 call = pool.run(f, 1, scale=2)
 assert call.result() == [124, 126], call.result()
-assert pool.run(f, 1, scale=2).done() is False
 """)
+    pool.ok(WAIT + "call = pool.run(wait_for_go)\nassert call.done() is False")
+    pool.ok("pool.push(go=1)\ncall.result()")
     assert result.lines[0] == "[0-1] on a rank"
     pool.ok("assert pool.run(lambda: rank, ranks=[1]).result() == [1]")
     pool.ok("assert pool.run(np.add, np.ones(300_000), 1).result()[1].sum() == 600_000")

@@ -55,7 +55,8 @@ def test_history_is_kept_while_it_is_asked_for(gpu_server: Server, gpu_client: C
     assert set(history["gpus"][names[0]]["utilization"]) == {50}
 
     def sampled() -> Any:
-        gpu_client.get("gpus/history")  # who asks keeps the sampler, for a second
+        # Who asks keeps the sampler for a second, in which `get` may still check the answer.
+        gpu_client.raw("GET", "jupyter-dist/gpus/history?since=-1")
         return gpu_client.get("gpus")["samples"]
 
     samples = wait_for(sampled, "samples")
