@@ -211,7 +211,12 @@ def test_the_status_has_the_gpus_of_all_nodes(hosts: Hosts) -> None:
         said = lab.ok("%dist_init --nodes 2 -n 4")
         assert "4 ranks ready on n1: GPUs 0, 1; n2: GPUs 0, 1 (" in said, said
         tell(hosts, 2, "0.utilization=31\n1.utilization=77\n")
-        gpus = lab.ok("%dist_status").split("\n\n")[1].splitlines()
+
+        def table() -> list[str] | None:  # a busy node may not report in time
+            said = lab.ok("%dist_status")
+            return None if "did not report" in said else said.split("\n\n")[1].splitlines()
+
+        gpus = wait_for(table, "what both nodes report")
         assert gpus[0].split() == ["node", "GPU", "name", "busy", "memory", *gpus[0].split()[5:]]
         rows = [(row.split()[0], row.split()[1], row.split()[-1]) for row in gpus[1:]]
         assert rows == [("n1", "0", "0"), ("n1", "1", "1"), ("n2", "0", "2"), ("n2", "1", "3")]
