@@ -17,6 +17,8 @@ from .engine import Node, RemoteProcess
 
 _PATIENCE = 15.0
 """Seconds within which Slurm's controller answers."""
+_WORD_PATIENCE = 5.0
+"""The same where it only says more of a cell that has failed."""
 _GOES_ON = ("RUNNING", "STOPPED", "SUSPENDED")
 """States of a job that has its nodes."""
 _STEP = (
@@ -127,7 +129,7 @@ def has_ended(job: str) -> bool:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_PATIENCE,
+            timeout=_WORD_PATIENCE,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):

@@ -31,9 +31,8 @@ FILE_ACTIONS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
 _LOOK = 1.0
 """Seconds between two looks at the kernels of pools."""
-_RESTART_TAKES = 10.0
-"""Seconds within which a server starts a dead kernel again, on a busy machine, too; it looks for
-dead ones every 3 s."""
+_RESTART_TAKES = 5.0
+"""Seconds within which a server starts a dead kernel again; it looks for dead ones every 3 s."""
 
 
 class KernelPoolHandler(StatusHandler):
