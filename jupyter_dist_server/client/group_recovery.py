@@ -21,11 +21,13 @@ _ASK_EVERY = 0.05
 _MEANT = 5.0
 """Seconds for which a group that was not made is to be broken: later, others may have made one."""
 PATIENCE = 5.0
-"""Seconds that the ranks may take to meet in a new group; it takes milliseconds."""
+"""Seconds that the ranks may take to meet in a new group, before a cell."""
 _MORE = 1.4
 """How many times as long their replies may take: those that met nobody say so at its end."""
 LATE = 30.0
 """The same with further tries, if ranks that are idle did not meet: the machine may be busy."""
+AFTER_CELL = 1.5
+"""The same after a cell that did not end well: who has stopped it waits for this."""
 
 
 class GroupRecovery:
@@ -90,7 +92,7 @@ class GroupRecovery:
         late = {rank for rank, reply in replies.items() if reply.status == "late"}
         self._deaf |= late
         if not late:
-            await self.repair()
+            await self.repair(AFTER_CELL)
 
     async def prepare(self, execution: Execution) -> None:
         """Repair the group before a cell; a rank may be late, or busy with one that was stopped."""
@@ -105,8 +107,13 @@ class GroupRecovery:
                 return
             await asyncio.sleep(_ASK_EVERY)
 
-    async def repair(self) -> bool:
+    async def repair(self, patience: float = PATIENCE) -> bool:
         """Make the group again if it is broken, and all ranks are there and idle.
+
+        Parameters
+        ----------
+        patience : float
+            Seconds that the ranks may take to meet.
 
         Returns
         -------
@@ -133,14 +140,14 @@ class GroupRecovery:
         elif self._is_unanswered:
             self.late = set(range(self._size))
         elif not self.busy:
-            self.repaired = await self._make()
+            self.repaired = await self._make(patience)
             self.suspect = not self.repaired
         return not self.suspect
 
-    async def _make(self) -> bool:
-        request = RegroupRequest(uuid.uuid4().hex, self._link.generation, time.time() + PATIENCE)
+    async def _make(self, patience: float) -> bool:
+        request = RegroupRequest(uuid.uuid4().hex, self._link.generation, time.time() + patience)
         replies = await self._connection.request(
-            request, RegroupReply, channel="shell", timeout=PATIENCE * _MORE
+            request, RegroupReply, channel="shell", timeout=patience * _MORE
         )
         every = set(range(self._size))
         if any(reply.failure for reply in replies.values()):
