@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..common.processes.process_ref import boot_id
 from .end_file import start_again_if_asked, take_end
@@ -16,7 +16,10 @@ from .store.states import CANCELLED, CONFIGURING, NODE_FAIL, NOT_STARTED, PENDIN
 from .store.store import Store
 from .variables import JOB
 
-_DEATH = 5.0
+if TYPE_CHECKING:
+    import psutil
+
+_DEATH = 2.0
 """Seconds within which a process ends that was killed, unless it hangs in the driver."""
 
 
@@ -96,4 +99,15 @@ def end_leftovers(job: Job) -> None:
                 log.info("Job %s: ending pid %s, which was left", job.label, process.pid)
                 process.kill()
                 killed.append(process)
-    psutil.wait_procs(killed, _DEATH)  # they have the GPUs until then
+    until = time.monotonic() + _DEATH
+    while any(map(_lives, killed)) and time.monotonic() < until:  # they have the GPUs until then
+        time.sleep(0.01)
+
+
+def _lives(process: psutil.Process) -> bool:
+    import psutil
+
+    try:  # where nobody reaps them, as in some containers, they stay
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
