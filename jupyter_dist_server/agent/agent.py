@@ -101,7 +101,7 @@ class Agent:
         self._limit = TimeLimit(
             self.config.record.time_limit,
             changed=self._on_time,
-            over=lambda: self._tasks.add(self.stop()),
+            over=lambda: self.stopping or self._tasks.add(self.stop()),
         )
         name = self.config.record.name
         self._description = LeaseDescription(name, lease, self._nodes, self._limit)
