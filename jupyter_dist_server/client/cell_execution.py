@@ -55,7 +55,7 @@ class Execution:
         self.group = ""
         """The process group that all ranks that answered then had been told to make last."""
         self.is_queued = False
-        """Whether it waits for the execution lock, so that no rank has been given it yet."""
+        """Whether no rank has been given it yet: it waits for the lock, or the process group."""
         self.stopping = False
         """Whether somebody wants it to be stopped."""
         self.broke = False

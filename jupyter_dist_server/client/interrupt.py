@@ -68,9 +68,8 @@ class Interrupter:
         if execution.is_queued:  # a rank that is slow to say so must not be interrupted
             self._leave(execution)
             return
+        silent = await self.interrupt(execution)  # who only now hear of it, from their agent
         deadline = time.monotonic() + PATIENCE
-        if silent := await self.interrupt(execution):  # which only now hear of it, from their agent
-            deadline = time.monotonic() + PATIENCE
         await execution.ended(set(execution.outstanding) - execution.begun, _ON_ITS_WAY)
         waiting = {rank for rank, place in execution.places.items() if place.whereabouts.is_waiting}
         if not await execution.ended(waiting, min(COLLECTIVE_PATIENCE, PATIENCE)):
@@ -97,8 +96,9 @@ class Interrupter:
     async def give_up(self, execution: Execution) -> None:
         """Ask where ranks are that somebody else could not stop, and wait for them no longer."""
         execution.stopping = execution.broke = True  # by whoever that was
-        await self.interrupt(execution)
-        await execution.ended(set(execution.outstanding), _ON_ITS_WAY)
+        if not execution.is_queued:
+            await self.interrupt(execution)
+            await execution.ended(set(execution.outstanding), _ON_ITS_WAY)
         self._leave(execution)
 
     def _leave(self, execution: Execution) -> None:

@@ -74,6 +74,8 @@ class AgentProcess:
     async def wait(self, timeout: float | None = None) -> int:
         """Wait for the end and return the exit code, `UNKNOWN_EXIT` if nobody knows that.
 
+        A zygote has 30 s more to tell it, or 3 s if it is stopped.
+
         Raises
         ------
         asyncio.TimeoutError
