@@ -17,6 +17,10 @@ from ..waiting import PATIENCE, wait_for
 Places = Mapping[int, str | int | None]
 """By rank: `IDLE`, `INPUT`, the collective that it waits in, "backward", its line, or any."""
 IDLE, INPUT = "idle", "input"
+PATIENT = """from jupyter_dist_server.client import group_recovery, interrupt
+usual_limits = interrupt._ANSWER, group_recovery.AFTER_CELL
+interrupt._ANSWER = group_recovery.AFTER_CELL = 20.0"""
+"""Lets a notebook wait longer at Stop for ranks that the machine keeps from answering."""
 LOCKED = ["0x80", "0x2"]
 """What a thread waits for that wants a mutex: `FUTEX_WAIT_PRIVATE`, for one that others want."""
 
@@ -36,9 +40,6 @@ def stop_at(
     `locked` waits in C code for a mutex.
     """
     folder = pool_folder(notebook)
-    # Where none holds the GIL, a rank that answers late must not be taken for one that does.
-    answer = 20.0 if locked is None else 0.5
-    notebook.ok(f"from jupyter_dist_server.client import interrupt\ninterrupt._ANSWER = {answer}")
     pid = None if locked is None else pid_of(notebook, locked)
     speakers = {rank for rank, place in places.items() if not isinstance(place, int)}
 
@@ -52,7 +53,11 @@ def stop_at(
             wait_until_locked(pid)
         notebook.interrupt()
 
+    if locked is None:  # nobody holds the GIL, or is not there: a rank may only be slow
+        notebook.ok(PATIENT)
     result = notebook.run(cell, until=has_begun, act=press)
+    if locked is None:
+        notebook.ok("interrupt._ANSWER, group_recovery.AFTER_CELL = usual_limits")
     assert result.status == "error" and "Interrupted" in result.error, result.shown
     return result
 

@@ -17,7 +17,7 @@ from ..environment import environment
 from ..notebook_driver import Notebook, plain_notebook
 from ..server_driver import Server
 from ..waiting import wait_for
-from .places import pool_folder, wait_until_at
+from .places import PATIENT, pool_folder, wait_until_at
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +123,8 @@ def test_a_cell_that_another_notebook_stops_says_so_in_one_sentence(
     one, other = two
     other.ok("%dist_attach")
     folder = pool_folder(one)
+    one.ok(PATIENT)
+    other.ok(PATIENT)
 
     def stop() -> None:
         wait_until_at(folder, {0: "barrier", 1: 6})

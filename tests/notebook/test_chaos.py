@@ -175,7 +175,7 @@ def recover_from_stop(
     notebook = world.notebook
     if early:
         stopped.resume()
-        if victim == "rank":
+        if victim == "rank":  # a next cell at once may have to do without the process group
             idle = lambda: notebook.ok("%dist_status").text.count(" idle for ")  # noqa: E731
             wait_for(lambda: idle() == RANKS, "the end of the cell on the rank that was stopped")
     elif victim in ("rank", "server"):

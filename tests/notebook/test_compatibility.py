@@ -84,7 +84,7 @@ def test_an_ipython_terminal(tmp_path: Path) -> None:
     lines = "".join(f"{cell}\n\n\n" for cell in cells)
     options = ["--simple-prompt", "--no-banner", "--colors=NoColor", "--no-confirm-exit"]
     shown = execute(["IPython", *options], tmp_path, lines)
-    assert all(line in shown for line in SAID.splitlines())  # in the order in which they came
+    assert all(line in shown for line in SAID.splitlines())  # in whatever order they came
     assert re.search(r"\[0(-1)?\] +'everywhere'", shown), "a terminal cannot draw a line again"
     assert "2 ranks ready on the CPU (gloo)" in shown and "Stopped 2 ranks." in shown
     assert "Starting" not in shown, "a terminal shows no progress in place"

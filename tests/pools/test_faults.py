@@ -16,6 +16,7 @@ import pytest
 
 from jupyter_dist_server.client.agent_link import look_at_agent
 from jupyter_dist_server.client.pool_client import PoolClient
+from jupyter_dist_server.common.protocol.agents.agent_messages import Snapshot
 from jupyter_dist_server.common.protocol.agents.attachment import SERVER, Owner
 from jupyter_dist_server.common.protocol.pool_file import CONFIG
 from jupyter_dist_server.common.protocol.pool_record import PoolState
@@ -93,27 +94,28 @@ async def test_a_start_that_fails_early_is_forgotten(
 
 
 @pytest.fixture
-def late_owner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the owner of an agent from it for a second, as a busy machine may."""
+def late_owner(monkeypatch: pytest.MonkeyPatch) -> list[Snapshot | None]:
+    """Keep the owner of an agent from it for a second; return what others have seen before."""
+    seen: list[Snapshot | None] = []
 
     async def connect_late(agent: PoolAgent, owner: Owner) -> None:
         folder = Path(agent._record.folder)
-        seen = await asyncio.to_thread(look_at_agent, folder, PATIENCE)  # by who looks for pools
-        assert seen
+        seen.append(await asyncio.to_thread(look_at_agent, folder, PATIENCE))
         await asyncio.sleep(1)
         await connect(agent, owner)
 
     connect = PoolAgent.connect
     monkeypatch.setattr(PoolAgent, "connect", connect_late)
+    return seen
 
 
-@pytest.mark.usefixtures("late_owner")
 async def test_a_start_that_fails_before_its_owner_has_connected_is_explained(
-    tmp_path: Path,
+    tmp_path: Path, late_owner: list[Snapshot | None]
 ) -> None:
     (tmp_path / "torch.py").write_text("raise ModuleNotFoundError('no', name='torch')")
     pool = await WarmManager().create(request(tmp_path, env={"PYTHONPATH": str(tmp_path)}))
     await follow(pool)
+    assert [said and said.failure is not None for said in late_owner] == [True]
     assert pool.record.reason and pool.record.reason.code == "torch_missing", pool.record.reason
 
 

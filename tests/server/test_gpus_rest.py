@@ -55,7 +55,7 @@ def test_history_is_kept_while_it_is_asked_for(gpu_server: Server, gpu_client: C
     assert set(history["gpus"][names[0]]["utilization"]) == {50}
 
     def sampled() -> Any:
-        # Who asks keeps the sampler for a second, in which `get` may still check the answer.
+        # Who asks keeps the sampler for a second; `get` may need longer to check the answer.
         gpu_client.raw("GET", "jupyter-dist/gpus/history?since=-1")
         return gpu_client.get("gpus")["samples"]
 
