@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..common.processes.process_ref import boot_id
 from .end_file import start_again_if_asked, take_end
@@ -15,9 +15,6 @@ from .store.job import Job
 from .store.states import CANCELLED, CONFIGURING, NODE_FAIL, NOT_STARTED, PENDING
 from .store.store import Store
 from .variables import JOB
-
-if TYPE_CHECKING:
-    import psutil
 
 _DEATH = 2.0
 """Seconds within which a process ends that was killed, unless it hangs in the driver."""
@@ -91,6 +88,8 @@ def end_leftovers(job: Job) -> None:
 
     import psutil
 
+    from ..common.processes.pool_processes import is_alive
+
     log = logging.getLogger(__name__)
     killed = []
     for process in psutil.process_iter():
@@ -100,14 +99,5 @@ def end_leftovers(job: Job) -> None:
                 process.kill()
                 killed.append(process)
     until = time.monotonic() + _DEATH
-    while any(map(_lives, killed)) and time.monotonic() < until:  # they have the GPUs until then
+    while any(map(is_alive, killed)) and time.monotonic() < until:  # they have the GPUs until then
         time.sleep(0.01)
-
-
-def _lives(process: psutil.Process) -> bool:
-    import psutil
-
-    try:  # where nobody reaps them, as in some containers, they stay
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False

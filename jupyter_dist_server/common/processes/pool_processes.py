@@ -28,12 +28,13 @@ async def ended_now(
         with contextlib.suppress(psutil.Error):  # gone already, or another user's (sudo)
             process.kill()
     deadline = time.monotonic() + patience
-    while (alive := list(filter(_is_alive, alive))) and time.monotonic() < deadline:
+    while (alive := list(filter(is_alive, alive))) and time.monotonic() < deadline:
         await asyncio.sleep(0.02)
     return alive
 
 
-def _is_alive(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
+    """Tell whether a process has not ended; one that nobody has reaped yet has."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

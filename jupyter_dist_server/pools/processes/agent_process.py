@@ -29,9 +29,9 @@ class AgentProcess:
     child : subprocess.Popen or None
         The same process, if it was a zygote, so a child of ours, before.
     zygote : ProcessRef or None
-        That one.
+        The one that forked it.
     silent : callable
-        Called if it does not tell the exit code.
+        Called if the zygote does not tell the exit code.
     """
 
     def __init__(
