@@ -18,8 +18,6 @@ _SLOW_ANSWER = 3.0
 """The same for those that did not: a busy machine may keep them from it. It is waited once."""
 _ASK_EVERY = 0.05
 """Seconds between two looks at ranks that are busy with a cell that nobody waits for."""
-_MEANT = 5.0
-"""Seconds for which a group that was not made is to be broken: later, others may have made one."""
 PATIENCE = 5.0
 """Seconds that the ranks may take to meet in a new group, before a cell."""
 _MORE = 1.4
@@ -65,7 +63,7 @@ class GroupRecovery:
         self._connection = connection
         self._link = link
 
-    def break_up(self, generation: int | None = None, group: str = "", until: float = 0.0) -> None:
+    def break_up(self, generation: int | None = None, group: str = "") -> None:
         """End every collective, on all ranks: some of those that it waits for will not come.
 
         Parameters
@@ -74,13 +72,11 @@ class GroupRecovery:
             How often ranks had been replaced when the need arose; `None` is until now.
         group : str
             The group that is meant; a rank that is slow to hear of this may be in a newer one. If
-            empty, that is any.
-        until : float
-            When it is no longer meant, in seconds since 1970; 0 is never.
+            empty, that is any that was asked for until now.
         """
         self.suspect, self._is_unanswered = True, False
         generation = self._link.generation if generation is None else generation
-        self._connection.tell(BreakRequest(generation, group, until))
+        self._connection.tell(BreakRequest(generation, group, time.monotonic()))
 
     async def check(self, replies: dict[int, Reply]) -> None:
         """Look at the group after a cell, and repair it if the cell did not end well."""
@@ -103,7 +99,7 @@ class GroupRecovery:
                 return
             if time.monotonic() - begun > (LATE if self.late else PATIENCE):
                 if self._is_unanswered:
-                    self.break_up(until=time.time() + _MEANT)
+                    self.break_up()
                 return
             await asyncio.sleep(_ASK_EVERY)
 
@@ -145,7 +141,9 @@ class GroupRecovery:
         return not self.suspect
 
     async def _make(self, patience: float) -> bool:
-        request = RegroupRequest(uuid.uuid4().hex, self._link.generation, time.time() + patience)
+        request = RegroupRequest(
+            uuid.uuid4().hex, self._link.generation, time.time() + patience, time.monotonic()
+        )
         replies = await self._connection.request(
             request, RegroupReply, channel="shell", timeout=patience * _MORE
         )
@@ -154,7 +152,7 @@ class GroupRecovery:
             if time.time() > request.until - _ANSWER:
                 self.late = every - replies.keys() or every
             # Others may wait in torch for those that gave up.
-            self.break_up(until=time.time() + _MEANT)
+            self.break_up()
         elif silent := every - replies.keys():
             self.late, self._is_unanswered = silent, True
         else:

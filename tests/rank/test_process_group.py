@@ -7,6 +7,7 @@ import re
 import time
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 from torch.distributed import ProcessGroup
@@ -88,6 +89,21 @@ async def test_a_break_that_comes_late_to_a_rank_leaves_the_group_made_since_alo
         client.tell(late)
         (now,) = await groups(client)
         assert now and not now.startswith(f"{old}:")
+
+
+async def test_a_break_that_an_order_to_meet_overtook_leaves_the_new_group_alone(
+    tmp_path: Path,
+) -> None:
+    """They come over two channels; the rank closed what others in the new group connected to."""
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        overtaken = BreakRequest(client.link.generation, sent=time.monotonic())
+        client.group.break_up()
+        assert await reduce(client) == {"ok"}
+        (new,) = await groups(client)
+        client.tell(overtaken)
+        assert new and await groups(client) == {new}
+        client.tell(msgspec.structs.replace(overtaken, sent=time.monotonic()))
+        assert await groups(client) == {None}
 
 
 async def test_who_stops_a_cell_breaks_the_group_that_it_used(

@@ -19,9 +19,8 @@ class GroupHandlers:
     @hears(BreakRequest)
     def dist_break_request(self, asked: Asked[BreakRequest]) -> None:
         """Break the group, on the control thread."""
-        until = asked.content.until
-        if not until or clock.now() <= until:
-            self.group.free(asked.content.generation, asked.content.group)
+        order = asked.content
+        self.group.free(order.generation, order.group, order.sent)
 
     @hears(RegroupRequest)
     def dist_regroup_request(self, asked: Asked[RegroupRequest]) -> None:
@@ -31,7 +30,7 @@ class GroupHandlers:
         if patience > 0:  # or nobody waits for it any more
             handler = ignore_sigint()  # it is meant for a cell, and the others are on their way
             try:
-                self.group.join(order.name, order.generation, patience)
+                self.group.join(order.name, order.generation, patience, order.sent)
                 failure = ""
             except Exception as error:
                 failure = f"{type(error).__name__}: {error}"

@@ -68,6 +68,7 @@ class ProcessGroup:
     ) -> None:
         self.name: str | None = None
         self.asked_for = ""
+        self._asked_at = 0.0
         self.since = 0.0
         self._backend = backend
         self._rank = rank
@@ -118,7 +119,7 @@ class ProcessGroup:
             master_listen_fd=listener,
         )
 
-    def join(self, name: str, generation: int, patience: float) -> None:
+    def join(self, name: str, generation: int, patience: float, asked_at: float = 0.0) -> None:
         """Make the group together with all other ranks; blocks until all are there.
 
         Parameters
@@ -129,6 +130,8 @@ class ProcessGroup:
             How often ranks were replaced.
         patience : float
             Seconds for which the others are waited for.
+        asked_at : float
+            When that was, by the monotonic clock of the first node; see `free`.
 
         Raises
         ------
@@ -138,7 +141,7 @@ class ProcessGroup:
         import torch
         import torch.distributed as dist
 
-        self.asked_for = name
+        self.asked_for, self._asked_at = name, asked_at
         self.leave(patience)
         self._generation, breaks = generation, self._breaks
         self.since = time.time()
@@ -214,14 +217,15 @@ class ProcessGroup:
         """Undo a program's `destroy_process_group`."""
         self._users.bring_back()
 
-    def free(self, generation: int, group: str) -> None:
+    def free(self, generation: int, group: str, sent: float) -> None:
         """End every wait for other ranks, `torch.distributed.rpc`'s too; see `break_up`.
 
-        If `group` is no longer the one asked for last, the order is late. Between telling its
-        address and connecting, a rank must not fail for that: torch on others would wait for it
-        for hours, and nothing ends that.
+        If `group` is no longer the one asked for last, or another was asked for since the order
+        was `sent`, it is late: orders to meet take another channel, and may be quicker. Between
+        telling its address and connecting, a rank must not fail for that: torch on others would
+        wait for it for hours, and nothing ends that.
         """
-        if group and group != self.asked_for:
+        if (group and group != self.asked_for) or 0 < sent < self._asked_at:
             return
         self.break_up(generation)
         if self.name is None:

@@ -180,8 +180,8 @@ class BreakRequest(RankRequest, frozen=True):
     """How often ranks had been replaced; a newer process group is left alone."""
     group: str = ""
     """The only group to be broken; if empty, that is any."""
-    until: float = 0.0
-    """When it is no longer meant, in seconds since 1970; 0 is never."""
+    sent: float = 0.0
+    """When, by the monotonic clock of the first node; a group asked for since is left alone."""
 
 
 class RegroupRequest(RankRequest, frozen=True):
@@ -193,6 +193,8 @@ class RegroupRequest(RankRequest, frozen=True):
     generation: int
     until: float
     """When nobody waits for it any more, in seconds since 1970."""
+    sent: float = 0.0
+    """When it was asked for, by the monotonic clock of the first node."""
 
 
 class RegroupReply(RankReply, frozen=True):
