@@ -59,13 +59,15 @@ def test_a_signal_does_not_reach_the_jobs_that_a_job_has_submitted(queue: Queue)
     (queue.folder / "submit").touch()
     wait_for(lambda: "Submitted" in queue.output(outer), "another job")
     inner = str(int(outer) + 1)
-    queue.until(inner, "RUNNING")
-    theirs = queue.show(inner)["runner_pid"]
 
-    def is_below() -> bool:  # while a process in between ends, it may not be found there
-        return theirs in [process.pid for process in runner.children(recursive=True)]
+    def runners_below() -> list[int]:  # while a process in between ends, it may not be found there
+        below = {process.pid for process in runner.children(recursive=True)}
+        return [process.pid for process in queue.processes("dist-runner") if process.pid in below]
 
-    wait_for(is_below, "its runner below the job's")
+    # Not asked with `jdist`, which would start a dispatcher that is not below the job's runner.
+    wait_for(runners_below, "its runner below the job's")
+    theirs = queue.until(inner, "RUNNING")["runner_pid"]
+    assert theirs in runners_below()
     queue.run("cancel", "-s", "USR1", outer)
     wait_for(lambda: "got\n" in queue.output(outer), "the signal")
     (queue.folder / "go").touch()

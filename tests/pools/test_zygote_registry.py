@@ -40,14 +40,20 @@ async def warm(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Warm]:
 
 async def test_both_pools_come_from_one_zygote(warm: Warm, tmp_path: Path) -> None:
     manager, env = warm
-    first = await start(manager, env, tmp_path)
-    assert agent_of(first).parent() in zygotes(env)
-    await first.stop()
-    (owners_end,) = manager.zygotes._zygotes.values()
-    owners_end._socket.send(b'{"folder": 3}')  # it reports that, and lives on
-    second = await start(manager, env | {"JPY_SESSION_NAME": "two.ipynb"}, tmp_path)
-    (zygote,) = zygotes(env)
-    assert agent_of(second).parent() == zygote
+    for _ in range(10):  # what runs beside us may write into the checkout, as installing does
+        first = await start(manager, env, tmp_path)
+        of_first = agent_of(first).parent()
+        assert of_first in zygotes(env)
+        await first.stop()
+        (owners_end,) = manager.zygotes._zygotes.values()
+        owners_end._socket.send(b'{"folder": 3}')  # it reports that, and lives on
+        second = await start(manager, env | {"JPY_SESSION_NAME": "two.ipynb"}, tmp_path)
+        (zygote,) = zygotes(env)
+        assert agent_of(second).parent() == zygote
+        if zygote == of_first:
+            break
+        await second.stop()
+    assert zygote == of_first
     assert os.listdir(f"/proc/{zygote.pid}/task") == [str(zygote.pid)]
     assert zygote.memory_full_info().uss < 0.5 * zygote.memory_info().rss
     held = [process_file.path for process_file in zygote.open_files()]
