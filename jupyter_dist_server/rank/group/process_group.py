@@ -131,7 +131,7 @@ class ProcessGroup:
         patience : float
             Seconds for which the others are waited for.
         asked_at : float
-            When that was, by the monotonic clock of the first node; see `free`.
+            When this group was asked for, by the monotonic clock of the first node; see `free`.
 
         Raises
         ------
