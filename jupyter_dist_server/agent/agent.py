@@ -39,6 +39,8 @@ from .nodes.node_sampler import NodeSampler
 from .nodes.ranks_of_other_nodes import merge, note_lost
 from .nodes.smaller_pool import without_nodes
 from .ranks.monitor_ranks import Ranks
+from .store.store_of_first_node import StoreOfFirstNode
+from .store.store_server import StoreServer
 from .time_limit import TimeLimit
 
 _OWNER_PATIENCE = 10.0
@@ -86,9 +88,20 @@ class Agent:
         self._lock = LockQueue(self._control.tell)
         self._gpus = GpuWatchers(self._control.tell)
         self._nodes = Nodes(
-            folder, self.config, self._on_node, self._on_node_lost, self._control.tell, self._gpus
+            folder,
+            self.config,
+            self._on_node,
+            self._on_node_lost,
+            self._control.tell,
+            self._gpus,
+            lambda request: self.starter.store.answer(request),
         )
         self._orders = orders
+        self._store_there = StoreOfFirstNode()
+        self._store = StoreServer(
+            folder,
+            self._store_there.ask if orders else lambda request: self.starter.store.answer(request),
+        )
         self._node = self.config.nodes[self.config.node].name if orders else ""
         self._sampler = NodeSampler(self._node, self._gpus.tell)
         self._first_node = FirstNode(lambda: self._tasks.add(self.stop()))
@@ -114,6 +127,7 @@ class Agent:
             limit=self._limit,
             gpus=self._gpus,
             sample=self._sample,
+            store_answer=self._store_there.hear,
             answer=self._answer,
             rename=self._rename,
             describe=self._description.say,
@@ -258,8 +272,11 @@ class Agent:
         loop.add_signal_handler(signal.SIGCHLD, self._ranks.on_child_end)
         loop.add_signal_handler(signal.SIGTERM, lambda: self._tasks.add(self.stop()))
         await self._control.open()
+        await self._store.open()
         if self._orders:
-            head = self._tasks.add(self._control.converse(*await stream_of(*self._orders)))
+            reader, writer = await stream_of(*self._orders)
+            self._store_there.open(lambda question: self._control.tell(writer, question))
+            head = self._tasks.add(self._control.converse(reader, writer))
             self._tasks.add(self._first_node.watch(head))
         else:
             self._attachments.open()

@@ -25,6 +25,7 @@ from ..common.protocol.agents.agent_messages import (
     Restart,
     StartRanks,
     Stop,
+    StoreAnswer,
     WatchGpus,
 )
 from .attachments import Attachments
@@ -50,6 +51,7 @@ class CommandHandler:
     limit: TimeLimit
     gpus: GpuWatchers
     sample: Callable[[], None]
+    store_answer: Callable[[StoreAnswer], None]
     answer: Callable[[Client, Ping], None]
     rename: Callable[[dict[str, str]], None]
     describe: Callable[[DescribeLease], None]
@@ -79,6 +81,8 @@ class CommandHandler:
             self.sample()
         elif isinstance(command, Ping):
             self.answer(client, command)
+        elif isinstance(command, StoreAnswer):
+            self.store_answer(command)
         elif unknown := set(_ranks_of(command)) - set(self.ranks.everybody):
             self.control.tell(client, Refused(f"there is no rank {min(unknown)}"))
         else:

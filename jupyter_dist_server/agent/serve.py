@@ -11,7 +11,10 @@ from ..common.files.shared_folder import guard
 from ..common.processes.process_ref import adopt_descendants, call_ourselves
 from ..common.protocol.failure_reason import Reason
 from .agent import Agent
-from .ranks.store_proxy import no_loopback
+
+_LOOPBACK = "127.0.0.1"
+_LOOPBACK_PATIENCE = 5.0
+"""Seconds within which the loopback lets a connection through; it takes microseconds."""
 
 
 def serve(
@@ -40,3 +43,18 @@ def serve(
     guarded.close()
     if held:
         held.close()
+
+
+def no_loopback() -> Reason | None:
+    """Say so if processes of this machine cannot connect to each other: torch tries for minutes."""
+    try:
+        with socket.create_server((_LOOPBACK, 0)) as server:
+            socket.create_connection(server.getsockname(), _LOOPBACK_PATIENCE).close()
+    except OSError as error:
+        return Reason(
+            "no_loopback",
+            f"Processes on this machine cannot connect to each other at {_LOOPBACK}: "
+            f"{error.strerror or error}.",
+            "The loopback interface may be down: ip link set lo up",
+        )
+    return None

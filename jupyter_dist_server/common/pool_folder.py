@@ -207,6 +207,11 @@ def recorder_socket(folder: Path, rank: int) -> Path:
     return folder / f"r{rank}-fr"
 
 
+def store_socket(folder: Path) -> Path:
+    """Return where the agent serves the store of the process group."""
+    return folder / "store"
+
+
 def stack_file(folder: Path, rank: int) -> Path:
     """Return where a rank writes its main thread's stack at a `STACK_SIGNAL`."""
     return folder / f"rank-{rank}.stack"

@@ -51,6 +51,7 @@ _PRELOADED = (
     "IPython.core.oinspect",
     "IPython.extensions.storemagic",
     f"{__package__}.kernel_app",
+    f"{__package__}.group.pool_store",
 )
 """What a rank imports before its first cell, so that it is imported once for all of them."""
 _DRIVER = "libcuda.so.1"
@@ -209,6 +210,8 @@ def _start(orders: RankOrders) -> Any:
     import torch
     import torch.distributed as dist
 
+    from .group.pool_store import StoreOfPool
+
     random.seed()  # or all forked ranks would draw the same numbers
     torch.default_generator.seed()  # the CPU's; torch.seed() would also seed those of GPUs
     if "numpy" in sys.modules:
@@ -222,13 +225,8 @@ def _start(orders: RankOrders) -> Any:
     others = frozenset(
         node.address for place, node in enumerate(config.nodes) if place != config.node
     )
-    group = ProcessGroup(
-        orders.backend, orders.rank, config.world_size, orders.store_address, device, others
-    )
-    if orders.rank == 0:
-        group.serve(orders.store)
-    elif orders.store >= 0:
-        os.close(orders.store)
+    store = StoreOfPool(Path(orders.folder), orders.tcp_store, orders.rank, config.world_size)
+    group = ProcessGroup(orders.backend, orders.rank, config.world_size, store, device, others)
     if not orders.alone:
         if "nccl" in orders.backend:  # while no rank gives up because of another one's GPU
             torch.cuda.synchronize(device)

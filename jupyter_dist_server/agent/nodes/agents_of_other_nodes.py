@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -31,6 +31,8 @@ from ...common.protocol.agents.agent_messages import (
     Snapshot,
     StartRanks,
     Stop,
+    StoreAnswer,
+    StoreQuestion,
     WatchGpus,
     decode_news,
 )
@@ -38,6 +40,7 @@ from ...common.protocol.failure_reason import Reason
 from ...common.protocol.node_addresses import PoolNode, RankAddress
 from ...common.protocol.node_agents.node_orders import NodeOrders
 from ...common.protocol.pool_file import PoolFile
+from ...common.protocol.store_messages import StoreReply, StoreRequest
 from ...common.version import version
 from ...engines.choose_engine import named
 from ...engines.start_failures import why_cancelled, why_not_started
@@ -78,6 +81,8 @@ class Nodes:
         Sends news to a client.
     gpus : GpuWatchers
         Who wants to know of their GPUs.
+    ask_store : callable
+        Answers what ranks there ask of the process group's store.
     """
 
     def __init__(
@@ -88,6 +93,7 @@ class Nodes:
         lost: Callable[[Reason], None],
         tell: Callable[[Client, LogLines], None],
         gpus: GpuWatchers,
+        ask_store: Callable[[StoreRequest], Awaitable[StoreReply]],
     ) -> None:
         self._folder = folder
         self._config = config
@@ -95,6 +101,7 @@ class Nodes:
         self._lost = lost
         self._tell = tell
         self._gpus = gpus
+        self._ask_store = ask_store
         others = list(enumerate(config.nodes))[1:] if config.node == 0 else []
         self._links = [NodeLink(number, node) for number, node in others]
         self._addresses: dict[int, RankAddress] = {}
@@ -235,6 +242,8 @@ class Nodes:
                 self._describe(link)
         elif isinstance(news, NodeGpus):
             self._gpus.tell(news)
+        elif isinstance(news, StoreQuestion):
+            self._tasks.add(self._answer_store(link, news))
         elif isinstance(news, Snapshot):
             if not link.is_up:
                 link.is_up = True
@@ -247,6 +256,9 @@ class Nodes:
             # If it ends although we have not said so, `_follow` knows why once it has ended.
             if not news.stopping or news.failure or self._closing:
                 self._heard(link.node, on_our_clock(news, link.clock.ahead or 0.0))
+
+    async def _answer_store(self, link: NodeLink, asked: StoreQuestion) -> None:
+        link.send(StoreAnswer(asked.number, await self._ask_store(asked.request)))
 
     def _describe(self, link: NodeLink) -> None:
         if said := self._described:

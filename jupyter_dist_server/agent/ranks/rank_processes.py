@@ -28,7 +28,7 @@ def spawn(orders: RankOrders) -> subprocess.Popen[bytes]:
             *python_command(sys.executable, rank_process.__name__),
             msgspec.json.encode(orders).decode(),
         ],
-        pass_fds=[held for held in (orders.report, orders.store) if held >= 0],
+        pass_fds=[orders.report],
         stdin=subprocess.DEVNULL,
     )
 

@@ -25,9 +25,13 @@ from ...common.protocol.failure_reason import Reason
 from ...common.protocol.node_addresses import RankAddress
 from ...common.protocol.pool_file import PoolFile
 from ...rank import main as rank_process
+from ..store.key_values import KeyValues
 from .rank_environment import rank_environment
 from .rank_processes import close_all_but, spawn
-from .store_proxy import HOST, StoreProxy
+
+_HOST = "127.0.0.1"
+_STORE = "JUPYTER_DIST_STORE"
+"""``tcp`` has the process group use torch's own store, which other users can reach."""
 
 
 def preload() -> Reason | None:
@@ -81,11 +85,12 @@ class Starter:
         self._on_report = on_report
         self._ordered: deque[int] = deque()
         self._children: dict[int, subprocess.Popen[bytes]] = {}
-        self._store: StoreProxy | None = None
-        self._reserved: tuple[socket.socket, socket.socket] | None = None
-        """They hold the ports at which programs on the ranks meet; the pool's group has its own."""
+        self.store = KeyValues()
+        """Of the process group; used on the first node."""
+        self._reserved: list[socket.socket] = []
+        """They hold the ports at which programs on the ranks meet, and that of a TCP store."""
         self.ports = (0, 0, 0)
-        """On the first node: of the group's store, and of those programs."""
+        """On the first node, the same; 0 without a TCP store."""
         self._held: dict[int, dict[str, socket.socket]] = {}
         """They hold the ports of ranks whose clients are on another node, also through restarts."""
 
@@ -119,16 +124,16 @@ class Starter:
         self.generation += 1
         self.whole = len(chosen) == size
         if self.whole:
-            if self._store:
-                self._store.close()
-            # Rank 0 serves the store on a listener that is there by now: nobody can take its port.
-            self._store = StoreProxy(self._master, [node.address for node in self._nodes[1:]])
-            if self._store.notice and self._store.notice not in self.notices:
-                self.notices.append(self._store.notice)
+            self.store = KeyValues()
             if not self._reserved:
-                self._reserved = _reserve_port(self._master), _reserve_port(self._master)
-            programs = (held.getsockname()[1] for held in self._reserved)
-            self.ports = (self._store.port, *programs)
+                self._reserved = [_reserve_port(self._master) for _ in range(3)]
+                if is_tcp := os.environ.get(_STORE) == "tcp":
+                    self.notices.append(
+                        "The process group uses torch's TCPStore (JUPYTER_DIST_STORE=tcp): other "
+                        "users of this machine can reach it."
+                    )
+                master, jax, store = (held.getsockname()[1] for held in self._reserved)
+                self.ports = (master, jax, store if is_tcp else 0)
         self._begin(chosen)
 
     def as_order(self, chosen: Collection[int]) -> StartRanks:
@@ -147,7 +152,7 @@ class Starter:
 
     @property
     def _master(self) -> str:
-        return self._nodes[0].address if self._nodes else HOST
+        return self._nodes[0].address if self._nodes else _HOST
 
     def _begin(self, chosen: Collection[int]) -> None:
         self.ranks = [
@@ -209,7 +214,7 @@ class Starter:
             rank,
             self._config.world_size,
             self._config.id,
-            self.ports[1:],
+            self.ports[:2],
             self._config.ranks[rank].mask,
             self._nodes,
         )
@@ -219,8 +224,7 @@ class Starter:
             device=self._devices[rank],
             backend=self.backend,
             report=theirs.fileno(),
-            store=self._store.listener.fileno() if self._store else -1,
-            store_address=(self._master, self.ports[0]),
+            tcp_store=(self._master, self.ports[2]) if self.ports[2] else None,
             environment=environment | self._config.thread_limits,
             parent=os.getpid(),
             alone=not self.whole,
@@ -246,7 +250,7 @@ class Starter:
         # one epoll set with the agent. It closes their descriptors and keeps the objects alive.
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        close_all_but(inherited | {orders.report, orders.store})
+        close_all_but(inherited | {orders.report})
         asyncio.set_event_loop(None)
         call_ourselves(f"dist-rank-{orders.rank}")
         rank_process.run(orders, keep_alive=self)

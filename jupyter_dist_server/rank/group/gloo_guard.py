@@ -1,9 +1,9 @@
 """No process of another user becomes a member of a rank's gloo groups.
 
 gloo takes whoever connects to its listener and names a pair that it waits for. So once the pairs
-of a group are there, and before anything is sent on them, we ask the kernel whose they are; from
-then on the listener hears nothing. NCCL needs no such guard: its connections begin with a number
-that ranks tell each other in the store, which only this user can read.
+of a group are there, and before anything is sent on them, we ask the kernel whose they are. NCCL
+needs no such guard: its connections begin with a number that ranks tell each other in the store,
+which only this user can read.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import contextlib
 import os
 import socket
 import stat
+import struct
 from collections.abc import Callable, Collection, Iterator
 from functools import wraps
 from typing import Any
 
 from ...common.errors import DistError
-from ...common.network.packet_filter import admit_all, admit_none
 from ...common.network.peers import CAN_TELL, DISCONNECTED, stranger_at
 from ..torch_internals import wrap_gloo
 
@@ -25,6 +25,8 @@ Connection = tuple[tuple[Any, ...], tuple[Any, ...]]
 """Local and remote address: they name a connection; a descriptor may be used again."""
 _ACCEPTED_WITHIN = 30.0
 """Seconds within which another rank's gloo accepts a connection of ours."""
+_HERE_WITHIN = 0.2
+"""Seconds within which a listener of this process takes a connection; it takes microseconds."""
 _LAZY = "TORCH_GLOO_LAZY_INIT"
 """gloo would connect at the first collectives, when nobody looks."""
 
@@ -52,21 +54,26 @@ class GlooGuard:
     ----------
     rank : int
         Who we are, for messages.
+    world_size : int
+        Of the pool: no group has more pairs.
     nodes : collection of str
         Addresses of the pool's other nodes. Whose a connection from there is, our kernel does not
         know.
     """
 
-    def __init__(self, rank: int, nodes: Collection[str] = ()) -> None:
+    def __init__(self, rank: int, world_size: int, nodes: Collection[str] = ()) -> None:
         self._rank = rank
+        self._world_size = world_size
         self._nodes = nodes
         self._listeners: set[int] = set()
         """Inodes of gloo's listeners."""
         self._members: set[int] = set()
         """Inodes of connections that were checked."""
-        self._making = 0
-        if CAN_TELL:
-            wrap_gloo(self._guarded)
+        self._making: list[set[int]] = []
+        """Of each group that is being made, the sockets that were there before."""
+        self._ended = 0
+        """How often that was ended."""
+        wrap_gloo(self._guarded)
 
     def _guarded(self, make: Callable[..., Any], opened: bool = False) -> Callable[..., Any]:
         """Return what makes a group and checks it; `opened` says that others' listeners serve."""
@@ -74,27 +81,39 @@ class GlooGuard:
         @wraps(make)
         def guarded(*arguments: Any, **options: Any) -> Any:
             os.environ.pop(_LAZY, None)
-            self._making += 1
-            before = {_inode(sock) for sock in _sockets()}
-            if opened:
-                for sock in self._open_listeners():
-                    admit_all(sock)
+            before, ended = {_inode(sock) for sock in _sockets()}, self._ended
+            self._making.append(before)
             try:
                 made = make(*arguments, **options)
-                if not opened:
-                    self._listeners |= {
-                        _inode(sock) for sock in _sockets() if _listens(sock)
-                    } - before
             finally:
-                self._making -= 1
-                if not self._making:  # by another thread
-                    for sock in self._open_listeners():
-                        with contextlib.suppress(OSError):  # in some sandboxes the check must do
-                            admit_none(sock)
-            self._check(before, opened)
+                self._making.remove(before)
+            if self._ended != ended:
+                raise RuntimeError("The group was broken while it was made.")
+            if not opened:
+                self._listeners |= {_inode(sock) for sock in _sockets() if _listens(sock)} - before
+            if CAN_TELL:
+                self._check(before, opened)
             return made
 
         return guarded
+
+    def end_connecting(self) -> None:
+        """Have groups fail that are being made; on any thread.
+
+        gloo waits for pairs until the group's time limit, half an hour, and nothing ends that. So
+        we connect in their place, and hang up.
+        """
+        if not self._making:
+            return
+        self._ended += 1
+        before = set.intersection(*self._making)
+        for sock in _sockets():
+            if _listens(sock) and _inode(sock) not in before:
+                for pair in range(self._world_size):
+                    with contextlib.suppress(OSError), socket.socket(sock.family) as end:
+                        end.settimeout(_HERE_WITHIN)
+                        end.connect(sock.getsockname())
+                        end.sendall(struct.pack("<Q", pair))
 
     def _open_listeners(self) -> Iterator[socket.socket]:
         return (sock for sock in _sockets() if _listens(sock) and _inode(sock) in self._listeners)

@@ -17,11 +17,14 @@ import threading
 import time
 from collections.abc import Collection
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..torch_internals import Make, begun_in, end_rpc, groups, wrap_gloo, wrap_maker
 from .gloo_guard import Connection, GlooGuard, connections
 from .user_group import UserGroup, no_group
+
+if TYPE_CHECKING:
+    from .pool_store import StoreOfPool
 
 _LOG = logging.getLogger(__name__)
 
@@ -36,8 +39,8 @@ class ProcessGroup:
         have no group.
     rank, world_size : int
         Who we are.
-    store : tuple
-        Host and port where rank 0 serves the store.
+    store : StoreOfPool
+        Where the ranks meet.
     device : str
         ``"cpu"`` or ``"cuda:I"``.
     nodes : collection of str
@@ -49,8 +52,6 @@ class ProcessGroup:
         All ranks that share a whole group have the same name for it; `None` while it is broken.
     asked_for : str
         The name of the group that was asked for last: it is there, broken, or being made.
-    port : int
-        The store's.
     device
         As given.
     since : float
@@ -62,7 +63,7 @@ class ProcessGroup:
         backend: str,
         rank: int,
         world_size: int,
-        store: tuple[str, int],
+        store: StoreOfPool,
         device: str,
         nodes: Collection[str] = (),
     ) -> None:
@@ -73,20 +74,19 @@ class ProcessGroup:
         self._backend = backend
         self._rank = rank
         self._world_size = world_size
-        self._host, self.port = store
+        self._meeting = store
         self.device = device
         self._generation = 0
         self._breaks = 0
         """How often the group was broken."""
         self._aborting: dict[Any, threading.Thread] = {}
         """What aborts groups of NCCL, each: it ends once the GPU has done what it runs."""
-        self._server: Any = None
         self._store: Any = None
         self._connections: set[Connection] = set()
         """Those that groups have opened."""
         self._users = UserGroup(backend, rank, world_size)
         self._remember_connections()
-        self._guard = GlooGuard(rank, nodes)
+        self._guard = GlooGuard(rank, world_size, nodes)
 
     def _remember_connections(self) -> None:
         """Notice what every group opens, also those that the user makes with `new_group`."""
@@ -104,20 +104,6 @@ class ProcessGroup:
 
         wrap_maker(noticing)
         wrap_gloo(lambda make, opened=False: noticing(make) if opened else make)  # split groups
-
-    def serve(self, listener: int) -> None:
-        """Be the store's server, on a descriptor that listens already (rank 0)."""
-        import torch.distributed as dist
-
-        self._server = dist.TCPStore(
-            self._host,
-            self.port,
-            self._world_size,
-            is_master=True,
-            wait_for_workers=False,
-            multi_tenant=True,
-            master_listen_fd=listener,
-        )
 
     def join(self, name: str, generation: int, patience: float, asked_at: float = 0.0) -> None:
         """Make the group together with all other ranks; blocks until all are there.
@@ -146,9 +132,7 @@ class ProcessGroup:
         self._generation, breaks = generation, self._breaks
         self.since = time.time()
         limit = datetime.timedelta(seconds=patience)
-        self._store = dist.TCPStore(
-            self._host, self.port, self._world_size, timeout=limit, wait_for_workers=False
-        )
+        self._store = self._meeting.open(limit, self._on_interrupt)
         store = dist.PrefixStore(f"jupyter_dist/{name}", self._store)
         if "nccl" in self._backend:
             self._touch_gpu(store)
@@ -166,6 +150,10 @@ class ProcessGroup:
         if self._breaks != breaks:
             self.name = None
             raise RuntimeError("The group was broken while it was made.")
+
+    def _on_interrupt(self) -> None:
+        """Make the group again: others may have gone on, where this rank waited in the store."""
+        self.name = None
 
     def _touch_gpu(self, store: Any) -> None:
         """Give up if the GPU has failed: in NCCL, the others would wait for this rank."""
@@ -265,7 +253,9 @@ class ProcessGroup:
         self.name = None
         if "nccl" in self._backend:
             self._abort()
-        stores = {self.port, _port_of_programs()}
+        self._meeting.break_waits()
+        self._guard.end_connecting()
+        stores = {self._meeting.port, _port_of_programs()}
         for connection, sock in connections():
             # The stores' too: `new_group` and `init_rpc` wait there for ranks that do not come.
             if connection in self._connections or connection[1][1] in stores:

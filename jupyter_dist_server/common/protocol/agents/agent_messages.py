@@ -12,6 +12,7 @@ from ..failure_reason import Reason
 from ..node_addresses import RankAddress
 from ..sampler_messages import News as SamplerNews
 from ..sampler_messages import SamplerSettings
+from ..store_messages import StoreReply, StoreRequest
 from .attachment import Attachment
 from .gpu_reference import GpuReference
 
@@ -99,7 +100,7 @@ class StartRanks(Command, frozen=True, tag="start_ranks"):
     whole: bool
     """Whether all ranks of the pool are started."""
     ports: tuple[int, int, int]
-    """On the first node: of the group's store, ``MASTER_PORT``, and JAX's coordinator."""
+    """On the first node: ``MASTER_PORT``, of JAX's coordinator, and of a TCP store; 0 without."""
     left_out: list[str] = []
     """Nodes that the pool has been left without: it has fewer ranks then, with new numbers."""
 
@@ -131,6 +132,13 @@ class WatchGpus(Command, frozen=True, tag="watch_gpus"):
     """Which; others may sample the same node for another pool."""
 
 
+class StoreAnswer(Command, frozen=True, tag="store_answer"):
+    """Answer `StoreQuestion`."""
+
+    number: int
+    reply: StoreReply
+
+
 class Stop(Command, frozen=True):
     """End the pool."""
 
@@ -160,6 +168,7 @@ Commands = (
     | Rename
     | DescribeLease
     | WatchGpus
+    | StoreAnswer
     | Stop
     | Ping
 )
@@ -279,6 +288,14 @@ class NodeGpus(News, frozen=True, tag="node_gpus"):
     """Why there is no news."""
 
 
+class StoreQuestion(News, frozen=True, tag="store_question"):
+    """What a rank asks of the process group's store, which is on the first node."""
+
+    number: int
+    """Names the question."""
+    request: StoreRequest
+
+
 class Pong(News, frozen=True):
     """The answer to `Ping`."""
 
@@ -297,6 +314,7 @@ AgentNews = (
     | LogLines
     | Refused
     | NodeGpus
+    | StoreQuestion
     | Pong
 )
 

@@ -20,11 +20,8 @@ class RankOrders(msgspec.Struct, frozen=True, kw_only=True):
     backend: str
     report: int
     """Descriptor of the socket on which the rank says that it is ready, or why not."""
-    store: int
-    """Descriptor of the listening socket for the process group's store, which rank 0 serves; -1 on
-    other nodes than its own."""
-    store_address: tuple[str, int]
-    """Where all ranks find that store."""
+    tcp_store: tuple[str, int] | None
+    """Where rank 0 serves torch's ``TCPStore``, if that is the process group's store."""
     environment: dict[str, str]
     parent: int
     alone: bool = False

@@ -1,0 +1,1 @@
+"""The store of a pool's process group, which the agent serves."""

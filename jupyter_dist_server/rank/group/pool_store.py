@@ -1,0 +1,237 @@
+"""torch's store for this pool's process group: a client of the agent's, on a Unix socket.
+
+torch takes any subclass of its ``Store``:
+https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.Store
+Nobody but this user can reach it, and whoever waits in it can be freed: by SIGINT, as it waits in
+Python, and from another thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch.distributed as dist
+
+from ...common.pool_folder import store_socket
+from ...common.protocol.store_messages import (
+    FRAME,
+    Operation,
+    StoreReply,
+    StoreRequest,
+    frame,
+    read_store_reply,
+)
+
+_GRACE = 30.0
+"""Seconds beyond a request's own limit after which the agent is taken for stopped."""
+_KEPT: list[PoolStore] = []
+"""All there were: C++ holds its part of a store alone, and calls the other one for as long."""
+
+
+class PoolStore(dist.Store):
+    """The store of the pool; each thread has a connection of its own.
+
+    Parameters
+    ----------
+    path : str
+        The agent's Unix socket.
+    timeout : datetime.timedelta
+        How long keys are waited for.
+    on_interrupt : callable
+        Called if a wait was interrupted: other ranks may have gone on.
+    """
+
+    timeout: datetime.timedelta
+    """torch's own property."""
+
+    def __init__(
+        self, path: str, timeout: datetime.timedelta, on_interrupt: Callable[[], None]
+    ) -> None:
+        super().__init__()
+        self.set_timeout(timeout)
+        self._path = path
+        self._on_interrupt = on_interrupt
+        self._own = threading.local()
+        self._sockets: dict[int, socket.socket] = {}
+        """By thread."""
+        self._broken = False
+        _KEPT.append(self)
+
+    def break_waits(self) -> None:
+        """End all waits with an error, and fail what is asked later; on any thread."""
+        self._broken = True
+        for sock in list(self._sockets.values()):
+            with contextlib.suppress(OSError):  # its thread was quicker
+                sock.shutdown(socket.SHUT_RDWR)
+
+    # -- torch's interface, in Python's spelling -----------------------------------------------
+
+    def set(self, key: str, value: str | bytes) -> None:
+        """Set a key."""
+        self._ask("set", [key], [value])
+
+    def append(self, key: str, value: str | bytes) -> None:
+        """Add to the end of a value."""
+        self._ask("append", [key], [value])
+
+    def get(self, key: str) -> bytes:
+        """Return a value, once it is there."""
+        return self._ask("get", [key], seconds=self.timeout.total_seconds()).values[0]
+
+    def add(self, key: str, amount: int) -> int:
+        """Add to a number, which begins with 0, and return it."""
+        return self._ask("add", [key], number=amount).number
+
+    def compare_set(self, key: str, expected: str | bytes, desired: str | bytes) -> bytes:
+        """Set a key if it has a value; return what it has then."""
+        return self._ask("compare_set", [key], [expected, desired]).values[0]
+
+    def check(self, keys: Sequence[str]) -> bool:
+        """Tell whether all keys are there."""
+        return bool(self._ask("check", keys).number)
+
+    def wait(self, keys: Sequence[str], timeout: datetime.timedelta | None = None) -> None:
+        """Wait until all keys are there."""
+        limit = self.timeout if timeout is None else timeout
+        self._ask("wait", keys, seconds=limit.total_seconds())
+
+    def delete_key(self, key: str) -> bool:
+        """Forget a key; tell whether it was there."""
+        return bool(self._ask("delete", [key]).number)
+
+    def num_keys(self) -> int:
+        """Return how many keys there are."""
+        return self._ask("list").number
+
+    def list_keys(self) -> list[str]:
+        """Return all keys."""
+        return self._ask("list").keys
+
+    def multi_get(self, keys: Sequence[str]) -> list[bytes]:
+        """Return values, once they are there."""
+        return self._ask("get", keys, seconds=self.timeout.total_seconds()).values
+
+    def multi_set(self, keys: Sequence[str], values: Sequence[str | bytes]) -> None:
+        """Set several keys."""
+        self._ask("set", keys, values)
+
+    def has_extended_api(self) -> bool:
+        """Tell that `append`, `multi_get` and `multi_set` are there."""
+        return True
+
+    def clone(self) -> PoolStore:
+        """Return another client of the same store."""
+        return PoolStore(self._path, self.timeout, self._on_interrupt)
+
+    # C++ looks for some of them under its own names.
+    deleteKey = delete_key
+    getNumKeys = num_keys
+
+    # -- the connection ------------------------------------------------------------------------
+
+    def _ask(
+        self,
+        do: Operation,
+        keys: Sequence[str] = (),
+        values: Iterable[str | bytes] = (),
+        number: int = 0,
+        seconds: float = 0.0,
+    ) -> StoreReply:
+        raw = [value.encode() if isinstance(value, str) else value for value in values]
+        request = StoreRequest(do, list(keys), raw, number, seconds)
+        if self._broken:
+            raise dist.DistNetworkError("The process group was broken.")
+        sock = self._connection()
+        try:
+            sock.settimeout(seconds + _GRACE)
+            sock.sendall(frame(request))
+            reply = read_store_reply(_read(sock, int.from_bytes(_read(sock, FRAME), "big")))
+        except BaseException as error:  # the answer may still come, and is no later request's
+            self._hang_up()
+            if not isinstance(error, OSError):
+                self._on_interrupt()
+                raise
+            why = "The process group was broken" if self._broken else f"No answer ({error})"
+            raise dist.DistNetworkError(f"{why}, in {do} of keys: {', '.join(keys)}") from None
+        if reply.failure:
+            raise dist.DistStoreError(reply.failure)
+        return reply
+
+    def _connection(self) -> socket.socket:
+        own: Any = self._own
+        if getattr(own, "pid", None) != os.getpid():  # a fork has its parent's
+            own.socket, own.pid = socket.socket(socket.AF_UNIX), os.getpid()
+            self._sockets[threading.get_ident()] = own.socket
+            try:
+                own.socket.settimeout(_GRACE)
+                own.socket.connect(self._path)
+            except OSError as error:
+                self._hang_up()
+                raise dist.DistNetworkError(f"The pool's agent does not answer: {error}") from None
+        sock: socket.socket = own.socket
+        return sock
+
+    def _hang_up(self) -> None:
+        self._sockets.pop(threading.get_ident(), None)
+        self._own.socket.close()
+        self._own.pid = None
+
+
+def _read(sock: socket.socket, size: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        if not (part := sock.recv(size - len(parts))):
+            raise ConnectionResetError("the agent has hung up")
+        parts += part
+    return bytes(parts)
+
+
+class StoreOfPool:
+    """Where this rank finds the store: at its agent, or at rank 0 if that serves torch's own.
+
+    Parameters
+    ----------
+    folder : Path
+        The pool's private folder.
+    tcp : tuple of (str, int), or None
+        Where rank 0 serves a ``TCPStore``, if one is asked for.
+    rank, world_size : int
+        Who we are.
+
+    Attributes
+    ----------
+    port : int or None
+        That of the ``TCPStore``.
+    """
+
+    def __init__(
+        self, folder: Path, tcp: tuple[str, int] | None, rank: int, world_size: int
+    ) -> None:
+        self._path = str(store_socket(folder))
+        self._tcp = tcp
+        self.port = tcp and tcp[1]
+        self._current: dist.Store | None = None
+        if tcp and rank == 0:
+            self._server = dist.TCPStore(
+                *tcp, world_size, is_master=True, wait_for_workers=False, multi_tenant=True
+            )
+
+    def open(self, timeout: datetime.timedelta, on_interrupt: Callable[[], None]) -> dist.Store:
+        """Return a client of its own for one group; see `PoolStore`."""
+        if self._tcp:
+            self._current = dist.TCPStore(*self._tcp, timeout=timeout, wait_for_workers=False)
+        else:
+            self._current = PoolStore(self._path, timeout, on_interrupt)
+        return self._current
+
+    def break_waits(self) -> None:
+        """End all waits in the store for the last group, and fail those to come."""
+        if isinstance(self._current, PoolStore):
+            self._current.break_waits()
