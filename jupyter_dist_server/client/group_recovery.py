@@ -18,6 +18,8 @@ _SLOW_ANSWER = 3.0
 """The same for those that did not: a busy machine may keep them from it. It is waited once."""
 _ASK_EVERY = 0.05
 """Seconds between two looks at ranks that are busy with a cell that nobody waits for."""
+_ASK_LATER = 0.5
+"""The same once they have been waited for for a while."""
 PATIENCE = 5.0
 """Seconds that the ranks may take to meet in a new group, before a cell."""
 _MORE = 1.4
@@ -46,6 +48,8 @@ class GroupRecovery:
         Whether the process group was unusable after the last cell, and was re-created.
     busy : dict
         Ranks that kept it from being re-created, with the cell that each runs as far as it says.
+    running : set of int
+        Those of them that say that they run one.
     late : set of int
         Ranks that were idle, and for which the others waited in vain.
     """
@@ -53,6 +57,7 @@ class GroupRecovery:
     def __init__(self, connection: RankConnection, link: AgentLink) -> None:
         self.repaired = False
         self.busy: dict[int, int | None] = {}
+        self.running: set[int] = set()
         self.late: set[int] = set()
         self.suspect = True  # whoever used the pool before us may have left it so
         self._is_unanswered = False
@@ -91,17 +96,22 @@ class GroupRecovery:
             await self.repair(AFTER_CELL)
 
     async def prepare(self, execution: Execution) -> None:
-        """Repair the group before a cell; a rank may be late, or busy with one that was stopped."""
+        """Repair the group before a cell, once all its ranks have ended what was stopped.
+
+        As long as one still runs an earlier cell, it is begun on none: its collectives would fail
+        on the others. A rank that is late for another reason, or silent, has a time limit.
+        """
         begun = time.monotonic()
         while not await self.repair():
             awaited = (self.busy.keys() | self.late) & set(execution.outstanding)
             if not awaited:
                 return
-            if time.monotonic() - begun > (LATE if self.late else PATIENCE):
+            waited = time.monotonic() - begun
+            if waited > (LATE if self.late else PATIENCE) and not awaited & self.running:
                 if self._is_unanswered:
                     self.break_up()
                 return
-            await asyncio.sleep(_ASK_EVERY)
+            await asyncio.sleep(_ASK_EVERY if waited < PATIENCE else _ASK_LATER)
 
     async def repair(self, patience: float = PATIENCE) -> bool:
         """Make the group again if it is broken, and all ranks are there and idle.
@@ -116,7 +126,7 @@ class GroupRecovery:
         bool
             Whether it is whole now.
         """
-        self.busy, self.late = {}, set()
+        self.busy, self.running, self.late = {}, set(), set()
         if not self.suspect:
             return True
         if self._connection.dead:
@@ -130,6 +140,7 @@ class GroupRecovery:
             self._deaf |= slow - status.keys()
         busy = (r for r in range(self._size) if r not in status or status[r].state != "idle")
         self.busy = {rank: status[rank].cell if rank in status else None for rank in busy}
+        self.running = self.busy.keys() & status.keys()
         names = {said.group for said in status.values()}
         if len(status) == self._size and len(names) == 1 and None not in names:
             self.suspect = self._is_unanswered = False

@@ -295,6 +295,70 @@ async def test_ranks_that_hang_for_somebody_else_are_freed(
         assert await reduce(two) == {"ok"}
 
 
+MISMATCHED = """
+print("in")
+for _ in range(5):
+    dist.barrier(dist.new_group([0, 3] if rank in (0, 3) else [1, 2]))
+"""
+"""All ranks have to call `new_group` for each group: here some meet others than they want."""
+IN_STORE = "print('in')\ndist.new_group([0, 1], use_local_synchronization=True)"
+
+
+@pytest.mark.parametrize(("cell", "ranks"), [(MISMATCHED, [0, 1, 2, 3]), (IN_STORE, [0])])
+async def test_ranks_that_hang_while_a_group_is_made_are_freed_at_once(
+    tmp_path: Path, cell: str, ranks: list[int]
+) -> None:
+    """They wait in the store, or in gloo for who does not connect; nothing was lost by it."""
+    async with running(request(tmp_path, num_ranks=4)) as pool, client_of(pool) as client:
+        await text_of(client, "kept = rank", 2)
+        begun = asyncio.Event()
+        started: list[Execution] = []
+        hanging = asyncio.create_task(
+            client.execute(cell, ranks, lambda *_: begun.set(), started=started.append)
+        )
+        await begun.wait()
+        inside = [True]
+        while len(inside) > 0:  # those that hang are in C++, and call for nothing new
+            status = await client.status(PATIENCE, ranks)
+            waits = {r: said.whereabouts.call for r, said in status.items() if said.state == "busy"}
+            inside = [call for call in waits.values() if call not in ("new_group", "barrier")]
+        client.stop(started[0])
+        replies = await hanging
+        assert "late" not in {reply.status for reply in replies.values()}
+        assert await reduce(client) == {"ok"}
+        assert await text_of(client, "print(kept)", 2) == "2\n"
+
+
+async def test_a_cell_is_begun_on_no_rank_while_one_runs_a_stopped_cell(tmp_path: Path) -> None:
+    """Its collectives would fail on the others."""
+    stuck = """
+import os, time
+print("in")
+while not os.path.exists("go"):
+    try:
+        time.sleep(0.01)
+    except KeyboardInterrupt:
+        pass
+"""
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        begun = asyncio.Event()
+        started: list[Execution] = []
+        cell = client.execute(stuck, [1], lambda *_: begun.set(), started=started.append)
+        hanging = asyncio.create_task(cell)
+        await begun.wait()
+        client.stop(started[0])
+        assert (await hanging)[1].status == "late"
+        shown: list[str] = []
+        nxt = client.execute(f"print('next')\n{REDUCE}", [0, 1], lambda *_: shown.append("next"))
+        waiting = asyncio.create_task(nxt)
+        while client.group.running != {1}:
+            await asyncio.sleep(0.05)
+        alone = await client.status(PATIENCE, [0])
+        assert alone[0].state == "idle" and not shown
+        (tmp_path / "go").touch()
+        assert {reply.status for reply in (await waiting).values()} == {"ok"}
+
+
 async def test_ranks_that_hang_in_a_group_split_off_are_freed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,7 @@ class KeyValues:
                 return StoreReply(failure=f"{waited}, keys: {', '.join(missing)}")
             return StoreReply([self._values[key] for key in keys] if request.do == "get" else [])
         if request.do == "check":
-            return StoreReply(number=all(key in self._values for key in keys))
+            return StoreReply(number=int(all(key in self._values for key in keys)))
         if request.do == "delete":
             return StoreReply(number=sum(self._values.pop(key, None) is not None for key in keys))
         if request.do == "list":
