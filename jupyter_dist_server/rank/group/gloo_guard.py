@@ -77,6 +77,7 @@ class GlooGuard:
 
     def _guarded(self, make: Callable[..., Any], opened: bool = False) -> Callable[..., Any]:
         """Return what makes a group and checks it; `opened` says that others' listeners serve."""
+        from .pool_store import rounds
 
         @wraps(make)
         def guarded(*arguments: Any, **options: Any) -> Any:
@@ -84,7 +85,8 @@ class GlooGuard:
             before, ended = {_inode(sock) for sock in _sockets()}, self._ended
             self._making.append(before)
             try:
-                made = make(*arguments, **options)
+                with rounds() if opened else contextlib.nullcontext():
+                    made = make(*arguments, **options)
             finally:
                 self._making.remove(before)
             if self._ended != ended:

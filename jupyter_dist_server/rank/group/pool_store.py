@@ -13,7 +13,8 @@ import datetime
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,34 @@ from ...common.protocol.store_messages import (
 
 _GRACE = 30.0
 """Seconds beyond a request's own limit after which the agent is taken for stopped."""
+_splitting = threading.local()
 _KEPT: list[PoolStore] = []
 """All there were: C++ holds its part of a store alone, and calls the other one for as long."""
+
+
+@contextlib.contextmanager
+def rounds() -> Iterator[None]:
+    """Let ranks of a group that is split off meet once for each device, in this thread.
+
+    torch has them tell their addresses under the same keys each time. Who is quick to meet for the
+    second time would read where another one was in the first, and connect to nobody.
+    """
+    _splitting.told = Counter()
+    try:
+        yield
+    finally:
+        del _splitting.told
+
+
+def _in_round(key: str, sets: bool) -> str:
+    """Return a key for this time."""
+    told: Counter[str] | None = getattr(_splitting, "told", None)
+    if told is None:
+        return key
+    group, _, rank = key.rpartition("/")
+    if sets:
+        told[group] += 1
+    return f"{group}/{told[group]}/{rank}"
 
 
 class PoolStore(dist.Store):
@@ -145,7 +172,8 @@ class PoolStore(dist.Store):
         seconds: float = 0.0,
     ) -> StoreReply:
         raw = [value.encode() if isinstance(value, str) else value for value in values]
-        request = StoreRequest(do, list(keys), raw, number, seconds)
+        keys = [_in_round(key, do == "set") for key in keys]
+        request = StoreRequest(do, keys, raw, number, seconds)
         if self._broken:
             raise dist.DistNetworkError("The process group was broken.")
         sock = self._connection()
