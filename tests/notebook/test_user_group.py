@@ -214,7 +214,6 @@ def test_sync_with_a_rank_that_is_stuck_ends_and_says_so(pool: Notebook) -> None
     assert "Rank 1 did not stop" in result.error
     pool.ok("%config CellMagics.sync_timeout = 20")
     error = pool.fails("%sync")
-    assert "after 20 s" in error and "Rank 1 had not begun" in error
-    assert "no process group at the moment: a rank is dead or does not respond" in error
+    assert "after 20 s" in error and "Rank 1 still runs In" in error
     pool.ok("%dist_restart --ranks 1\n%config CellMagics.sync_timeout = 60")
     pool.ok("%sync")

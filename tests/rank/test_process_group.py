@@ -359,6 +359,26 @@ while not os.path.exists("go"):
         assert {reply.status for reply in (await waiting).values()} == {"ok"}
 
 
+async def test_torchs_own_store_can_be_used_instead(tmp_path: Path) -> None:
+    wanted = request(tmp_path, env={"JUPYTER_DIST_STORE": "tcp"})
+    async with running(wanted) as pool, client_of(pool) as client:
+        assert any("TCPStore" in notice for notice in pool.record.notices)
+        store = "dist.distributed_c10d._get_default_store().underlying_store"
+        assert "TCPStore" in await text_of(client, f"print({store}.underlying_store)")
+        begun = asyncio.Event()
+        started: list[Execution] = []
+        hanging = asyncio.create_task(
+            client.execute(IN_STORE, [0], lambda *_: begun.set(), started=started.append)
+        )
+        await begun.wait()
+        client.stop(started[0])
+        assert (await hanging)[0].status == "error"
+        assert await reduce(client) == {"ok"}
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        assert pool.record.notices == []
+        assert "PoolStore" in await text_of(client, f"print({store}.underlying_store)")
+
+
 async def test_ranks_that_hang_in_a_group_split_off_are_freed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
