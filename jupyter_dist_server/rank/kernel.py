@@ -253,6 +253,7 @@ class RankKernel(
     def _end(self) -> None:
         self._state, self._since = "idle", clock.now()
         take_in_everything(self.iopub_thread.captured)
+        self.shell.forget_old_input()
         self.makers.note(self.shell.user_ns, self._cell)
 
     @hears(StatusRequest)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from jupyter_dist_server.rank.variables.makers import Makers
+
+from ..pool_driver import client_of, request, running, text_of
 
 
 class Thing:
@@ -34,3 +38,14 @@ def test_keys_of_any_kind_do_no_harm() -> None:
     namespace: dict[object, object] = {"x": Thing(), 1: "text", (2,): [1]}
     makers.note(namespace, 3)
     assert makers.cell_of("x", namespace["x"]) == 3
+
+
+async def test_the_namespace_that_is_looked_through_does_not_grow_with_each_cell(
+    tmp_path: Path,
+) -> None:
+    names = "print(len([name for name in globals() if name.startswith('_i')]), len(In))"
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        for cell in range(1, 200, 3):  # the notebook has other cells in between
+            await client.execute("pass", [0], lambda *_: None, execution_count=cell)
+        kept, cells = map(int, (await text_of(client, names)).split())
+        assert kept < 40 and cells > 60

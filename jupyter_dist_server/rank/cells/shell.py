@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, NoReturn
@@ -29,6 +30,8 @@ _COLLECTIVES = ("torch.distributed.c10d_logger", "torch.distributed.distributed_
 """Modules of torch that begin collectives. To read their source takes a rank 0.2 s."""
 _AROUND_TORCH = f"{__package__.rpartition('.')[0]}.group."
 """Begins the names of modules with functions that stand around torch's own."""
+
+_KEPT_INPUTS = 20
 
 
 def _module(trace: TracebackType) -> str:
@@ -57,6 +60,10 @@ class RankShell(BaseShell):
     _within = 0
     """How many cells run within the cell, as that of ``%%capture`` does."""
 
+    def __init__(self, **options: Any) -> None:
+        self._inputs: deque[str] = deque()
+        super().__init__(**options)
+
     @default("exiter")
     def _default_exiter(self) -> CellExit:
         return CellExit(self)
@@ -69,6 +76,15 @@ class RankShell(BaseShell):
         super().init_builtins()
         self.builtin_trap.auto_builtins.update(exit=self.exiter, quit=self.exiter)
         warnings.filterwarnings("ignore", "To exit: use 'exit'", module="IPython")
+
+    def forget_old_input(self) -> None:
+        """Keep few of IPython's copies of cells (`_i12`), one a cell: `In[12]` has the same.
+
+        The namespace is looked through at each cell.
+        """
+        self._inputs.append(f"_i{self.execution_count - 1}")
+        if len(self._inputs) > _KEPT_INPUTS:
+            self.user_ns.pop(self._inputs.popleft(), None)
 
     def run_cell(self, *arguments: Any, **options: Any) -> Any:
         """Run a cell within the cell."""

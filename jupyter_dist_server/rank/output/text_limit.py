@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from pathlib import Path
 from typing import BinaryIO
 
 from .display_limit import SHARE, Displays
 from .output_files import open_output_file
 
+_SUFFIX = ".txt"
 _TAIL = 2000
 """Characters at the end of an output that are shown although its middle was cut."""
 
@@ -34,8 +34,8 @@ class Budget:
     """
 
     def __init__(self, limit: int, name: str, largest_display: int, unending: bool = False) -> None:
-        path = Path(name)
-        self.displays = Displays(SHARE * limit, largest_display, f"{path.stem}-displays.ndjson")
+        stem = name.removesuffix(_SUFFIX)
+        self.displays = Displays(SHARE * limit, largest_display, f"{stem}-displays.ndjson")
         self._left = self._limit = limit
         self._name = name
         self._largest_display = largest_display
@@ -92,8 +92,7 @@ class Budget:
 
     def for_late_output(self) -> Budget:
         """Return one for what threads print after the cell has ended."""
-        path = Path(self._name)
-        name = f"{path.stem}-later{path.suffix}"
+        name = f"{self._name.removesuffix(_SUFFIX)}-later{_SUFFIX}"
         return Budget(self._limit, name, self._largest_display, unending=True)
 
     def close(self) -> str:
