@@ -31,7 +31,8 @@ VENV ?= .venv
 CONSTRAINTS ?= constraints.txt
 OLDEST_PYTHON ?= python3.10
 PYTEST_OPTIONS ?=
-PYTEST_WORKERS ?= 3
+# Tests wait for processes most of the time, so that each core has one, and one more runs.
+PYTEST_WORKERS ?= $(shell echo $$(( $$(nproc 2> /dev/null || getconf _NPROCESSORS_ONLN) + 1 )))
 PLAYWRIGHT_OPTIONS ?=
 LAB_OPTIONS ?=
 BENCH_OPTIONS ?=
@@ -52,7 +53,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help demo lab lab-fake fuzz gpu-test ray-test test-libraries bench bench-peers bench-telemetry bench-front-end bench-cluster bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest ui-test-oldest lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help environment demo lab lab-fake fuzz gpu-test ray-test test-libraries bench bench-peers bench-telemetry bench-front-end bench-cluster bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest ui-test-oldest lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -70,6 +71,9 @@ lab-fake: $(LINKED)
 # The tests in Python take longest, and wait for processes most of the time: the others run beside them.
 test:
 	$(MAKE) --jobs=2 py-test lint types ts-test ui-test
+
+# All that the tests need.
+environment: $(LINKED) $(FRONT_END) $(MODULES) $(UI_MODULES)
 
 test-under-load:
 	for time in 1 2 3 4 5; do tools/under_load.sh $(MAKE) --jobs=2 py-test ts-test ui-test || exit 1; done

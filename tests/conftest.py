@@ -81,6 +81,12 @@ async def zygote(temporary_folder: Path) -> AsyncIterator[None]:
         yield
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what only root can do, before any fixture is made."""
+    if item.get_closest_marker("root") and os.geteuid() != 0:
+        pytest.skip("needs root, for a second user, a namespace or a mount")
+
+
 def pool_folders() -> set[Path]:
     """Return the private folders of all pools of this test run."""
     return set(Path(tempfile.gettempdir()).glob("jdist-*"))

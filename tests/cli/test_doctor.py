@@ -48,7 +48,7 @@ exec "$@"
 """
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount")
+@pytest.mark.root
 def test_who_submits_where_a_logout_ends_jobs_is_told_so(queue: Queue) -> None:
     """In a namespace where systemd runs, as far as anybody can see."""
     if not Path("/etc/systemd").is_dir():

@@ -21,7 +21,7 @@ from .hosts import Hosts
 from .lab import Lab
 from .slurm_hosts import start_slurm, why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
 EMPTY = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 SUM = "%%distributed\nt = torch.ones(1)\ndist.all_reduce(t)\nprint('sum', t.item())"

@@ -13,7 +13,7 @@ from .slurm_hosts import start_slurm, why_not
 
 HAS_TAP = os.access("/dev/net/tun", os.R_OK | os.W_OK)
 WHY_NOT = why_not() or ("" if HAS_TAP else "needs /dev/net/tun")
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)]
 
 ROUND_TRIP = 0.05
 SUM = "%%distributed\nt = torch.ones(1)\ndist.all_reduce(t)\nprint('sum', t.item())"

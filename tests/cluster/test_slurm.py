@@ -17,7 +17,7 @@ from .hosts import Hosts
 from .lab import Lab
 from .slurm_hosts import start_slurm, why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
 SUM = "%%distributed\nt = torch.ones(1)\ndist.all_reduce(t)\nprint('sum', t.item())"
 SALLOC = ("salloc", "--nodes=2", "--quiet")

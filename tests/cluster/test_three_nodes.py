@@ -16,7 +16,7 @@ from .lab import Lab
 from .slurm_hosts import start_slurm, why_not
 
 WHY_NOT = why_not() or ("" if shutil.which("cc") else "needs a C compiler")
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)]
 
 SUM = "%%distributed\nt = torch.ones(1)\ndist.all_reduce(t)\nprint('sum', t.item())"
 AHEAD = 90

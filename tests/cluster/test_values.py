@@ -10,7 +10,7 @@ from .hosts import Hosts
 from .lab import Lab
 from .slurm_hosts import start_slurm, why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
 SIZE = 100 << 20
 FEW = SIZE // 4

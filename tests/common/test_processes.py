@@ -39,7 +39,8 @@ def test_another_process_or_boot_with_the_same_pid_is_another() -> None:
     assert dataclasses.replace(me, boot="an earlier one").find() is None
 
 
-@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="needs root on Linux")
+@pytest.mark.root
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 def test_a_step_of_the_clock_changes_nothing(tmp_path: Path) -> None:
     """Linux tells a start since the boot, and moves the boot (``btime``) with the clock."""
     stat = Path("/proc/stat").read_text()

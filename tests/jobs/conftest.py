@@ -67,8 +67,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def folder_of_other(leases: Path, fake_nvml: State) -> Path:
     """Return a folder of another user, on a machine with eight GPUs."""
-    if os.getuid() != 0 or not shutil.which("setpriv"):
-        pytest.skip("only root can be two users")
+    if not shutil.which("setpriv"):
+        pytest.skip("needs setpriv")
     fake_nvml.write(gpus=8, memory=80 << 30)
     for path in (fake_nvml.path, fake_nvml.log):
         path.touch()

@@ -17,7 +17,7 @@ from ..environment import lives
 from ..waiting import wait_for
 from .queue_driver import Queue
 
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a small disk")
+pytestmark = pytest.mark.root
 
 
 @contextmanager

@@ -34,8 +34,6 @@ from .conftest import Child
 NOBODY = 65534
 MACHINE = Inventory(tuple(Gpu(i, f"GPU-{i}", "H100", 80, f"0{i}", "9.0") for i in range(3)))
 
-as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
-
 
 def who(pool: str = "p-1") -> Leaseholder:
     return Leaseholder(pool=pool, pid=os.getpid(), since=1.0, notebook="a.ipynb", host="h")
@@ -296,7 +294,7 @@ def test_what_something_else_has_locked_is_taken_too(leases: Path) -> None:
 # -- two users ------------------------------------------------------------------------------------
 
 
-@as_root
+@pytest.mark.root
 @pytest.mark.parametrize("first", [0, NOBODY])
 def test_users_refuse_each_other_whoever_came_first(leases: Path, first: int) -> None:
     second = NOBODY - first
@@ -318,7 +316,7 @@ def test_users_refuse_each_other_whoever_came_first(leases: Path, first: int) ->
     assert leases.stat().st_mode & 0o7777 == 0o1777
 
 
-@as_root
+@pytest.mark.root
 def test_nobody_can_say_to_be_somebody_else(leases: Path) -> None:
     def lie() -> HeldFile:
         said = b'{"gpus": ["GPU-0"], "user": "root"}'
@@ -329,7 +327,7 @@ def test_nobody_can_say_to_be_somebody_else(leases: Path) -> None:
     child.end()
 
 
-@as_root
+@pytest.mark.root
 def test_a_folder_that_a_user_may_not_write_is_said(leases: Path) -> None:
     leases.mkdir(mode=0o755)
 

@@ -265,7 +265,7 @@ def test_a_kill_between_an_end_and_its_requeue_loses_neither(
     assert (found.state, found.attempt, found.exit_code) == (PENDING, 2, None)
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+@pytest.mark.root
 def test_an_end_that_another_user_tells_is_not_believed(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,8 @@ from jupyter_dist_server.placement.requests.request import PoolRequest
 from ..waiting import PATIENCE, wait_for
 from .queue_driver import AS_OTHER, OTHER, UNTIL_GO, OtherQueue, Queue
 
+pytestmark = pytest.mark.root
+
 
 def take(*gpus: int) -> Lease:
     """Lease GPUs as a pool does."""

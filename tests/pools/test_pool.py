@@ -271,7 +271,7 @@ async def test_an_agent_that_crashes_says_its_last_words(tmp_path: Path) -> None
     assert "argh" in reason.stderr
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a network namespace")
+@pytest.mark.root
 async def test_a_loopback_interface_that_is_down_is_said(tmp_path: Path) -> None:
     with own_network(up=False):
         pool = await PoolManager().create(request(tmp_path))
@@ -312,8 +312,6 @@ async def test_a_pools_folder_is_locked_so_that_systemd_tmpfiles_leaves_it_alone
 @pytest.fixture
 def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Have pools in a temporary folder of 16 pages and 8 files; `tmp_path` is elsewhere."""
-    if sys.platform != "linux" or os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
     with tempfile.TemporaryDirectory(prefix="jt-full-") as small:
         mount = ["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=8", "tmpfs", small]
         if subprocess.run(mount, capture_output=True).returncode:
@@ -325,6 +323,7 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
             subprocess.run(["umount", small], check=True)
 
 
+@pytest.mark.root
 async def test_no_file_can_be_made_in_the_temporary_folder(
     small_disk: Path, tmp_path: Path
 ) -> None:
@@ -337,6 +336,7 @@ async def test_no_file_can_be_made_in_the_temporary_folder(
     assert set(os.listdir(small_disk)) == names
 
 
+@pytest.mark.root
 @pytest.mark.parametrize("free_pages", range(3))
 async def test_the_disk_of_the_temporary_folder_is_full(
     small_disk: Path, tmp_path: Path, free_pages: int

@@ -22,6 +22,8 @@ from ..server_driver import Server
 from ..waiting import PATIENCE
 from . import stranger
 
+pytestmark = pytest.mark.root
+
 TAKE_THE_PORT = """
 # Answers whatever is asked, and shows what it heard.
 listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))

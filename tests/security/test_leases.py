@@ -27,6 +27,8 @@ from ..server.stalls import check, configuration
 from ..server_driver import Server
 from . import stranger
 
+pytestmark = pytest.mark.root
+
 MACHINE = Inventory(tuple(Gpu(i, f"GPU-{i}", "H100", 80, f"0{i}", "9.0") for i in range(3)))
 KEEP_LEASE = """
 # Made the file of a GPU, as its first user; then makes another one in its place.

@@ -26,6 +26,8 @@ from ..server_driver import Server
 from ..waiting import wait_for
 from . import stranger
 
+pytestmark = pytest.mark.root
+
 FAKE = """
 # A pool that runs, by all that can be seen; its snapshot names a process to be killed.
 folder, config, snapshot = sys.argv[1:]

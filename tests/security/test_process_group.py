@@ -20,6 +20,8 @@ from ..pool_driver import client_of, follow, processes, request, running, text_o
 from ..rank.test_process_group import UNCONNECTED
 from . import stranger
 
+pytestmark = pytest.mark.root
+
 TORCH = "import torch.distributed as dist"
 READ_STORE = """
 sock = socket.socket(socket.AF_UNIX)

@@ -11,6 +11,8 @@ from jupyter_dist_server.server.weak_settings import weak_points
 
 from ..server_driver import Server
 
+pytestmark = pytest.mark.root
+
 
 def test_weak_points_of_the_machine_are_told_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
