@@ -9,6 +9,7 @@ from IPython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from ..common.errors import DistError
+from ..common.processes.program_path import let_programs_find_jdist
 from ..common.units import count_ranks
 from ..placement.requests.request import PoolRequest
 from .custom_placement import Place
@@ -75,6 +76,7 @@ def start_pool(place: Place | None, **asked: Any) -> NotebookPool:
 
 def load(shell: InteractiveShell) -> None:
     """Register the magics in a shell, and attach to the notebook's pool if one is running."""
+    let_programs_find_jdist()
     if not _loaded:
         pool = CurrentPool()
         _loaded.update({kind: kind(shell, pool) for kind in MAGICS})

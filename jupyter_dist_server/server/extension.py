@@ -14,6 +14,7 @@ from jupyter_server.utils import url_path_join
 from traitlets import Bool, CaselessStrEnum, Float
 
 from ..common.background_tasks import Tasks
+from ..common.processes.program_path import let_programs_find_jdist
 from ..common.protocol.agents.attachment import SERVER, Owner
 from ..common.server_file import write_discovery_file
 from ..engines.choose_engine import ENGINES
@@ -111,6 +112,7 @@ class JupyterDistApp(ExtensionApp):
 
     def initialize_settings(self) -> None:
         """Make what handlers share."""
+        let_programs_find_jdist()
         if self.serverapp:
             self.serverapp.config.HighlightMagicsPreprocessor.languages.update(_CELLS_ON_RANKS)
         self._secret = secrets.token_urlsafe(32)
