@@ -58,6 +58,7 @@ def losses() -> list[str]:
 class BaseKernel(IPythonKernel):
     """ipykernel's kernel; what it calls can be overridden."""
 
+    control_msg_types = [*IPythonKernel.control_msg_types, "list_subshell_request"]  # noqa: RUF012
     _execute_sleep = 0.0  # ipykernel's half millisecond covers a race that our client has not
 
     def __init__(self, **options: Any) -> None:
@@ -92,6 +93,19 @@ class BaseKernel(IPythonKernel):
             return await super().dispatch_shell(*arguments, **options)
         async with self.between_cells:
             return await super().dispatch_shell(*arguments, **options)
+
+    def list_subshell_request(self, stream: Any, ident: Any, parent: Content) -> Any:
+        """List the subshells; before ipykernel 7, say that there are none.
+
+        Whoever asks is not to wait for a reply that does not come.
+        """
+        answer = getattr(super(), "list_subshell_request", None)
+        if answer:
+            return answer(stream, ident, parent)
+        refusal = {"status": "error", "ename": "NoSubshells", "evalue": "", "traceback": []}
+        session: Any = self.session
+        session.send(stream, "list_subshell_reply", refusal, parent, ident)
+        return None
 
     @property
     def status_topic(self) -> bytes:
