@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -23,14 +25,12 @@ def declared() -> tuple[set[str], set[str]]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = {k: v for k, v in project["optional-dependencies"].items() if k != "test"}
 
-    def modules(requirements: list[str]) -> set[str]:
+    def modules(requirements: Iterable[str]) -> set[str]:
         found = (re.match(r"[\w-]+", line) for line in requirements)
         names = {match[0].lower().replace("-", "_") for match in found if match}
         return {PACKAGES.get(name, name) for name in names}
 
-    return modules(project["dependencies"]), modules(
-        [line for extra in extras.values() for line in extra]
-    )
+    return modules(project["dependencies"]), modules(chain(*extras.values()))
 
 
 def imported() -> dict[str, set[str]]:
