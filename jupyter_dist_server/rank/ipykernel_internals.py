@@ -1,24 +1,33 @@
 """What a rank uses of ipykernel and IPython that is private there, under public names of ours.
 
-No other module of ours imports ipykernel. `tests/rank/test_internals.py` says what needs each name.
+Ranks run with every ipykernel from 6.17.1 on, also with releases that come after us. So each
+private name is looked for by itself, and nothing needs one of them: a rank does without, by means
+of its own, or loses the feature that `_HOOKS` names. `tests/rank/test_internals.py` says what needs
+each name, `tests/rank/test_other_releases.py` renames each in turn.
+
+No other module of ours imports ipykernel.
 """
 
 from __future__ import annotations
 
 import asyncio
+import builtins
 import contextlib
+import getpass
+import inspect
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextvars import ContextVar, Token
 from typing import Any
 
 import zmq
 from ipykernel.iostream import IOPubThread, OutStream
 from ipykernel.ipkernel import IPythonKernel
-from ipykernel.jsonutil import json_clean as json_clean
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
+from IPython.core.error import StdinNotImplementedError
 from jupyter_client.session import extract_header
 from traitlets import default
 from zmq.eventloop.zmqstream import ZMQStream
@@ -27,11 +36,40 @@ from ..common.errors import message_of
 from ..common.protocol.jupyter_messages import Content
 from ..common.protocol.pool_session import PoolSession
 
+_HOOKS: tuple[tuple[type, str, str], ...] = (
+    (IPythonKernel, "_publish_status", "cells become slower"),
+    (ZMQInteractiveShell, "_showtraceback", "errors are shown without their place in the output"),
+    (ZMQInteractiveShell, "_get_exc_info", "tracebacks of interrupted cells show frames of ours"),
+)
+"""Methods that ranks override, which all releases had when this was written, and what is lost where
+one has another name."""
+
+
+def losses() -> list[str]:
+    """Say what ranks cannot do with this release of ipykernel or IPython."""
+    return [
+        f"This release of {owner.__module__.partition('.')[0]} has no "
+        f"{owner.__name__}.{name}: {lost}."
+        for owner, name, lost in _HOOKS
+        if not hasattr(owner, name)
+    ]
+
 
 class BaseKernel(IPythonKernel):
     """ipykernel's kernel; what it calls can be overridden."""
 
+    control_msg_types = [*IPythonKernel.control_msg_types, "list_subshell_request"]  # noqa: RUF012
     _execute_sleep = 0.0  # ipykernel's half millisecond covers a race that our client has not
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        # ipykernel 7 holds a lock while it deals with a request. Without it, we hold our own.
+        lock = getattr(self, "_main_asyncio_lock", None)
+        self.between_cells: asyncio.Lock = lock or asyncio.Lock()
+        """Held while a cell runs."""
+        self._locks_requests = lock is None
+        self._may_ask: bool | None = None
+        """Whether `input()` may ask the user; `None` while no cell runs that is ours."""
 
     def start(self) -> None:
         """Begin to serve, while the other threads that receive messages wait.
@@ -39,48 +77,83 @@ class BaseKernel(IPythonKernel):
         ipykernel sets their sockets up in this thread, and ZMQ allows one thread at a time. A
         request that came before all is set up would have no reply.
         """
-        with _waiting(self.control_thread), _waiting(self.shell_channel_thread):
+        for loss in losses():
+            self.log.warning(loss)
+        threads = (getattr(self, f"{name}_thread", None) for name in ("control", "shell_channel"))
+        with contextlib.ExitStack() as stack:
+            for thread in threads:
+                if thread:
+                    stack.enter_context(_waiting(thread))
             super().start()
 
-    @property
-    def between_cells(self) -> asyncio.Lock:
-        """Held while a cell runs."""
-        return self._main_asyncio_lock
+    async def dispatch_shell(self, *arguments: Any, **options: Any) -> Any:
+        """Deal with a request of the shell channel, while no cell runs."""
+        on_main = threading.current_thread() is threading.main_thread()
+        if not (self._locks_requests and on_main):  # a subshell answers beside the cell
+            return await super().dispatch_shell(*arguments, **options)
+        async with self.between_cells:
+            return await super().dispatch_shell(*arguments, **options)
+
+    def list_subshell_request(self, stream: Any, ident: Any, parent: Content) -> Any:
+        """List the subshells; before ipykernel 7, say that there are none.
+
+        Whoever asks is not to wait for a reply that does not come.
+        """
+        answer = getattr(super(), "list_subshell_request", None)
+        if answer:
+            return answer(stream, ident, parent)
+        refusal = {"status": "error", "ename": "NoSubshells", "evalue": "", "traceback": []}
+        session: Any = self.session
+        session.send(stream, "list_subshell_reply", refusal, parent, ident)
+        return None
 
     @property
     def status_topic(self) -> bytes:
         """Where the kernel says on iopub whether it is busy."""
-        topic: bytes = self._topic("status")
-        return topic
+        return f"kernel.{self.ident}.status".encode()
 
     def has_followers(self) -> bool:
         """Whether anybody listens to that; if not, nothing is said."""
         return True
 
-    def _publish_status(self, status: str, channel: str, parent: Any = None) -> None:
+    def _publish_status(self, *arguments: Any, **options: Any) -> None:
         if self.has_followers():
-            super()._publish_status(status, channel, parent)
+            super()._publish_status(*arguments, **options)
 
-    def ask_user(self, prompt: str, parent: Content, password: bool) -> str | None:
-        """Return what the user answers to ``input()``; `None` leaves that to ipykernel."""
-        return None
+    def ask_user(self, prompt: str, parent: Content, password: bool) -> str:
+        """Return what the user answers to ``input()``."""
+        raise NotImplementedError
 
-    def _input_request(
-        self, prompt: str, ident: Any, parent: Content, password: bool = False
-    ) -> str:
-        answer = self.ask_user(prompt, parent, password)
-        if answer is None:
-            answer = super()._input_request(prompt, ident, parent, password)
-        return answer
+    def raw_input(self, prompt: object = "") -> str:
+        """Be ``input()``."""
+        if self._may_ask is None:
+            answer: str = super().raw_input(prompt)
+            return answer
+        return self._ask("raw_input", str(prompt), password=False)
+
+    def getpass(self, prompt: str = "", *arguments: Any, **options: Any) -> str:
+        """Be ``getpass.getpass()``."""
+        if self._may_ask is None:
+            answer: str = super().getpass(prompt, *arguments, **options)
+            return answer
+        return self._ask("getpass", prompt, password=True)
+
+    def _ask(self, name: str, prompt: str, password: bool) -> str:
+        if not self._may_ask:
+            raise StdinNotImplementedError(
+                f"{name} was called, but this frontend does not support input requests."
+            )
+        return self.ask_user(prompt, self.get_parent("shell"), password)
 
     @contextlib.contextmanager
     def input_allowed(self, allowed: bool) -> Iterator[None]:
         """Let ``input()`` ask the user, or fail."""
-        self._forward_input(allowed)
+        before = builtins.input, getpass.getpass, self._may_ask
+        builtins.input, getpass.getpass, self._may_ask = self.raw_input, self.getpass, allowed
         try:
             yield
         finally:
-            self._restore_input()
+            builtins.input, getpass.getpass, self._may_ask = before
 
 
 @contextlib.contextmanager
@@ -129,15 +202,17 @@ class BaseApp(IPKernelApp):
         self.before_bind(s)
         return super()._bind_socket(s, port)
 
-    def bind(self, socket: zmq.Socket[bytes], port: int) -> int:
-        """Bind a socket as the application's others are; return its port."""
-        bound: int = self._bind_socket(socket, port)
-        return bound
+    def bind(self, socket: zmq.Socket[bytes], port: int) -> None:
+        """Bind a socket as the application's others are."""
+        self.before_bind(socket)
+        between = "-" if self.transport == "ipc" else ":"
+        socket.bind(f"{self.transport}://{self.ip}{between}{port}")
 
-    def note_ports(self) -> None:
-        """Remember the ports, for the kernel."""
-        names = ("shell", "iopub", "stdin", "hb", "control")
-        self._ports = {name: getattr(self, f"{name}_port") for name in names}
+    def log_connection_info(self) -> None:
+        """Note the ports and say nothing: users read a rank's log, and connect to none by hand."""
+        handle, self.parent_handle = self.parent_handle, 1  # who has a parent prints nothing
+        super().log_connection_info()
+        self.parent_handle = handle
 
 
 class BaseShell(ZMQInteractiveShell):
@@ -183,6 +258,24 @@ class BaseShell(ZMQInteractiveShell):
         return super()._get_exc_info(exc_tuple)
 
 
+class _PubSocket:
+    """An XPUB socket, of which ipykernel sees one that sends only: we read what it receives.
+
+    From 7.2 on, ipykernel reads it too.
+    """
+
+    type = socket_type = zmq.PUB
+
+    def __init__(self, socket: zmq.Socket[bytes]) -> None:
+        self._socket = socket
+
+    def getsockopt(self, option: int) -> Any:
+        return zmq.PUB if option == zmq.TYPE else self._socket.getsockopt(option)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._socket, name)
+
+
 class BasePubThread(IOPubThread):
     """ipykernel's thread that sends outputs; messages of forked workers come by a Unix socket.
 
@@ -195,60 +288,73 @@ class BasePubThread(IOPubThread):
     """
 
     def __init__(self, socket: Any, session: Any, pipe: str) -> None:
-        self._pipe = pipe
-        super().__init__(socket, pipe=True, session=session)
+        options = {"session": session} if "session" in _parameters(IOPubThread) else {}
+        super().__init__(_PubSocket(socket), pipe=False, **options)
+        self._welcomes = session
+        self._owner = os.getpid()
+        self._pipe, self._secret = pipe, os.urandom(16)
+        incoming = socket.context.socket(zmq.PULL)
+        incoming.linger = 0
+        incoming.bind(pipe)
+        self._from_workers = ZMQStream(incoming, self.io_loop)
+        self._from_workers.on_recv(self._pass_on)
+        self._subscribers = ZMQStream(socket, self.io_loop)
+        self._subscribers.on_recv(self._hear_subscription)
 
-    def _setup_pipe_in(self) -> None:
-        self._pipe_uuid = os.urandom(16)
-        pipe = self.socket.context.socket(zmq.PULL)
-        pipe.linger = 0
-        pipe.bind(self._pipe)
-        self._pipe_in = ZMQStream(pipe, self.io_loop)
-        self._pipe_in.on_recv(self._handle_pipe_msg)
+    def _pass_on(self, frames: list[bytes]) -> None:
+        if frames[0] == self._secret:
+            self.send_multipart(frames[1:])
 
-    def _setup_pipe_out(self) -> tuple[zmq.Context[Any], zmq.Socket[Any]]:
-        context: zmq.Context[Any] = zmq.Context()  # a forked process cannot use its parent's
-        pipe = context.socket(zmq.PUSH)
-        pipe.linger = 3000
-        pipe.connect(self._pipe)
-        return context, pipe
+    def _hear_subscription(self, frames: list[bytes]) -> None:
+        for frame in frames:
+            topic, more = frame[1:], bool(frame[0])
+            self.on_subscription(topic, more)
+            if more:
+                content = {"subscription": topic.decode(errors="replace")}
+                message = self._welcomes.msg("iopub_welcome", content)
+                self.socket.send_multipart(self._welcomes.serialize(message, topic or None))
 
     def on_subscription(self, topic: bytes, more: bool) -> None:
         """Note that somebody has subscribed to a topic, or does so no more."""
 
-    def _handle_subscription(self, frames: list[bytes]) -> None:
-        for frame in frames:
-            self.on_subscription(frame[1:], bool(frame[0]))
-        super()._handle_subscription(frames)
+    def send_multipart(self, message: list[Any], *arguments: Any, **options: Any) -> None:
+        """Send a message, from a forked worker by way of the rank."""
+        if os.getpid() == self._owner:
+            super().send_multipart(message, *arguments, **options)
+            return
+        with zmq.Context() as context, context.socket(zmq.PUSH) as pipe:  # not the parent's
+            pipe.linger = 3000
+            pipe.connect(self._pipe)
+            pipe.send_multipart([self._secret, *message])
 
-    def enqueue(self, call: Callable[[], Any]) -> None:
-        """Have something called in the thread, once it is woken."""
-        self._events.append(call)
 
-    def wake(self) -> None:
-        """Wake the thread."""
-        self._event_pipe.send(b"")
-
-    def on_woken(self) -> None:
-        """Note that the thread is awake, and has not called anything yet."""
-
-    def _handle_event(self, frames: list[bytes]) -> None:
-        self.on_woken()
-        super()._handle_event(frames)
+def _parameters(function: Callable[..., Any]) -> Collection[str]:
+    return inspect.signature(function).parameters
 
 
 class BaseStream(OutStream):
     """ipykernel's `sys.stdout` or `sys.stderr`, without a thread of its own."""
 
     def __init__(self, session: Any, pub_thread: Any, name: str, **options: Any) -> None:
+        self._header_of_thread: ContextVar[Content] = ContextVar("parent_header")
+        self.cell_header: Content = {}
+        """The header of the request whose cell the main thread runs."""
         super().__init__(session, pub_thread, name, **options | {"watchfd": False})
 
     @property
-    def cell_header(self) -> Content:
-        """The header of the request whose cell the main thread runs."""
-        header: Content = self._parent_header_global
-        return header
+    def parent_header(self) -> Content:
+        """The header of the request to which belongs what is printed here and now."""
+        return self._header_of_thread.get(self.cell_header)
 
-    def set_parent_of_thread(self, parent: Content) -> None:
+    @parent_header.setter
+    def parent_header(self, header: Content) -> None:
+        self._header_of_thread.set(header)
+        self.cell_header = header
+
+    def set_thread_parent(self, parent: Content) -> Token[Content]:
         """Note whose request this thread alone deals with."""
-        self._parent_header.set(extract_header(parent))
+        return self._header_of_thread.set(extract_header(parent))
+
+    def reset_thread_parent(self, token: Token[Content]) -> None:
+        """Forget it."""
+        self._header_of_thread.reset(token)

@@ -191,10 +191,8 @@ class RankKernel(
             self.session.send(self.iopub_socket, "execute_reply", reply, request, topic)
         self._publish_cell_status("idle", asked)
 
-    def ask_user(self, prompt: str, parent: Content, password: bool) -> str | None:
+    def ask_user(self, prompt: str, parent: Content, password: bool) -> str:
         """Ask behind the outputs, on the way that they go: what was printed is shown by then."""
-        if not self._running:
-            return None
         sys.stdout.flush()  # it may be the user's own
         take_in_everything(self.iopub_thread.captured)
         while self.stdin_socket.poll(0):  # answers that came too late
@@ -216,21 +214,16 @@ class RankKernel(
         store_history: bool = True,
         user_expressions: dict[str, Any] | None = None,
         allow_stdin: bool = False,
-        *,
-        cell_meta: dict[str, Any] | None = None,
-        cell_id: str | None = None,
+        **options: Any,
     ) -> Any:
-        """Run a cell; all it printed is handed over before the cell counts as done."""
+        """Run a cell; all it printed is handed over before the cell counts as done.
+
+        Which options there are depends on ipykernel's release.
+        """
         self._begin(None, None)
         try:
             return await super().do_execute(
-                code,
-                silent,
-                store_history,
-                user_expressions,
-                allow_stdin,
-                cell_meta=cell_meta,
-                cell_id=cell_id,
+                code, silent, store_history, user_expressions, allow_stdin, **options
             )
         finally:
             self._end()

@@ -8,6 +8,7 @@ import zmq
 from traitlets import Bunch, observe
 from traitlets.config import Config
 
+from ..common.errors import DistError
 from ..common.network.curve import show_client_keys
 from ..common.pool_folder import CHANNELS
 from .curve_gate import CurveGate, RemotePlace
@@ -39,6 +40,13 @@ class RankApp(BaseApp):
         """Open the kernel's sockets, and the one for cells."""
         super().init_sockets()
         assert self.context is not None
+        others = (self.shell_socket, self.stdin_socket, self.control_socket)
+        if self.place and not all(socket.getsockopt(zmq.CURVE_SERVER) for socket in others):
+            raise DistError(
+                "ipykernel_not_known",
+                "With this release of ipykernel, the ranks on other nodes cannot be protected.",
+                "Install an older release of ipykernel on all nodes.",
+            )
         self.cell_socket = self.context.socket(zmq.ROUTER)
         self.cell_socket.linger = 1000
         self.cell_socket.set_hwm(0)
@@ -70,17 +78,13 @@ class RankApp(BaseApp):
         self.iopub_socket.linger = 1000
         self.iopub_socket.setsockopt(zmq.XPUB_VERBOSER, 1)
         self.iopub_socket.set_hwm(0)  # the cells' budgets bound what can pile up
-        self.iopub_port: int = self.bind(self.iopub_socket, self.iopub_port)
+        self.bind(self.iopub_socket, self.iopub_port)
         self.configure_tornado_logger()
         own = self.place.own if self.place else self.ip
         pipe = f"ipc://{own}-{CHANNELS['pipe']}"
         self.iopub_thread = PubThread(self.iopub_socket, self.session, pipe)
         self.iopub_thread.start()
         self.iopub_socket = self.iopub_thread.background_socket
-
-    def log_connection_info(self) -> None:
-        """Note the ports and say nothing: users read a rank's log, and connect to none by hand."""
-        self.note_ports()
 
     def close(self) -> None:
         """Close the sockets in an orderly fashion."""

@@ -41,19 +41,16 @@ _FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _TORCH_HINT = 'Install it there: "{python}" -m pip install torch'
 
 
-_PRELOADED = (
-    "torch",
-    "torch.distributed",
-    "ipykernel.kernelapp",
+_PRELOADED = ("torch", "torch.distributed", "ipykernel.kernelapp", f"{__package__}.kernel_app")
+"""What a rank imports before its first cell, so that it is imported once for all of them."""
+_PRELOADED_IF_THERE = (
     "ipykernel.debugger",  # and with it debugpy: half of the time that a rank would take to start
     "IPython.core.completerlib",
     "IPython.core.debugger",
     "IPython.core.oinspect",
     "IPython.extensions.storemagic",
-    f"{__package__}.kernel_app",
-    f"{__package__}.group.pool_store",
 )
-"""What a rank imports before its first cell, so that it is imported once for all of them."""
+"""The same, if this release of ipykernel or IPython has it."""
 _DRIVER = "libcuda.so.1"
 """NVIDIA's. A container may have NVML without it: https://docs.nvidia.com/datacenter/cloud-native/
 container-toolkit/latest/docker-specialized.html#driver-capabilities"""
@@ -66,6 +63,9 @@ def preload() -> None:
     try:
         for name in _PRELOADED:
             importlib.import_module(name)
+        for name in _PRELOADED_IF_THERE:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
         if "numpy" in sys.modules:
             importlib.import_module("numpy.random")
         importlib.import_module(f"{__package__}.cells.tracebacks").warm_up()

@@ -1,4 +1,7 @@
-"""Questions that a rank answers while a cell runs: in a subshell, a thread beside the cell."""
+"""Questions that a rank answers while a cell runs: in a subshell, a thread beside the cell.
+
+Before ipykernel 7 there are none. The control thread answers then, and a Stop waits meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,12 @@ async def subshell_of(connection: RankConnection, rank: int) -> str:
     if rank not in connection.subshells:
         # Clients share one: each is a thread, and a pool outlives many a notebook's kernel.
         listed = await connection.ask("list_subshell_request", {}, [rank], timeout=_ANSWER)
-        ids = listed[rank]["content"]["subshell_id"] if rank in listed else []
+        if rank not in listed:
+            return ""
+        if listed[rank]["content"]["status"] != "ok":
+            connection.subshells[rank] = ""
+            return ""
+        ids = listed[rank]["content"]["subshell_id"]
         if not ids:
             made = await connection.ask("create_subshell_request", {}, [rank], timeout=_ANSWER)
             if rank not in made:
@@ -51,9 +59,10 @@ async def ask_beside(
     """
 
     async def answer() -> Content | None:
-        header = {"subshell_id": await subshell_of(connection, rank) or None}
+        subshell = await subshell_of(connection, rank)
+        channel, header = ("shell", {"subshell_id": subshell}) if subshell else ("control", None)
         replies = await connection.ask(
-            kind, content, [rank], channel="shell", header=header, timeout=timeout
+            kind, content, [rank], channel=channel, header=header, timeout=timeout
         )
         return replies[rank]["content"] if rank in replies else None
 

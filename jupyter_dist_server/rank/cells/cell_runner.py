@@ -19,7 +19,7 @@ from IPython.core.compilerop import code_name
 
 from ...common.protocol.jupyter_messages import Content
 from ...common.recorded_collectives import is_cell, place_at
-from ..ipykernel_internals import BaseKernel, json_clean
+from ..ipykernel_internals import BaseKernel
 from .error_content import error_content
 from .shell import RankShell
 from .tracebacks import note_cell
@@ -59,8 +59,7 @@ async def run_cell(kernel: BaseKernel, shell: RankShell, code: str, allow_stdin:
     reply = {"status": "error" if error else "ok", "execution_count": shell.execution_count - 1}
     if error:
         reply |= error_content(type(error).__name__, error, shown or [])
-    clean: Content = json_clean(reply)
-    return clean
+    return reply
 
 
 async def _run(shell: RankShell, code: str) -> Any:

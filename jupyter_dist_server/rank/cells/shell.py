@@ -17,14 +17,14 @@ from traitlets import Instance, default
 
 from ...common.protocol.ranks.cell_messages import ENDS_CELL
 from ..ignore_sigint import ignore_sigint
-from ..ipykernel_internals import BaseShell, json_clean
+from ..ipykernel_internals import BaseShell
 from .cell_syntax import CellSyntax
 from .error_content import error_content
 from .tracebacks import shorten
 
 _RUNNER = f"{__package__}.cell_runner"
 """The module with a function that interrupts a cell, and is no part of it."""
-_ASKS = "ipykernel.kernelbase"
+_ASKS = BaseShell.__module__
 """The module with what `input()` is in a cell."""
 _COLLECTIVES = ("torch.distributed.c10d_logger", "torch.distributed.distributed_c10d")
 """Modules of torch that begin collectives. To read their source takes a rank 0.2 s."""
@@ -170,9 +170,7 @@ class RankShell(BaseShell):
         content = error_content(kind.__name__, error, traceback)
         content[ENDS_CELL] = (in_display or self._ends_cell(error)) and not self.call_pdb
         topic = hook.topic and hook.topic.replace(b"execute_result", b"error")
-        hook.session.send(
-            hook.pub_socket, "error", json_clean(content), hook.parent_header, ident=topic
-        )
+        hook.session.send(hook.pub_socket, "error", content, hook.parent_header, ident=topic)
         return in_display
 
     def _ends_cell(self, error: BaseException) -> bool:

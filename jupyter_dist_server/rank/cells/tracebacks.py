@@ -6,6 +6,7 @@ Otherwise the first one in a process takes 0.1 to 0.4 s, and each frame 10 ms an
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import os
 import sysconfig
@@ -13,12 +14,10 @@ from functools import cache
 from types import TracebackType
 from typing import Any
 
-import stack_data
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.ultratb import FormattedTB
 from pygments.formatters.terminal256 import Terminal256Formatter
 from pygments.lexer import RegexLexerMeta
-from stack_data.core import style_with_executing_node
 
 _LIBRARIES = ("<frozen ", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 _FIRST, _LAST = 4, 3
@@ -46,9 +45,17 @@ def render_one() -> None:
         tracebacks.structured_traceback(type(error), error, error.__traceback__)
 
 
+def _stack_data() -> Any:
+    """Return the package that renders tracebacks from IPython 8 on, if it is there."""
+    with contextlib.suppress(ImportError):
+        return importlib.import_module("stack_data")
+
+
 def _share_styles() -> None:
     """Let all tracebacks have one style: IPython would make it anew, color by color, for each."""
-    vars(stack_data)["style_with_executing_node"] = cache(style_with_executing_node)
+    if stack_data := _stack_data():
+        made_anew = stack_data.style_with_executing_node
+        vars(stack_data)["style_with_executing_node"] = cache(made_anew)
     make = Terminal256Formatter.__init__
     made: dict[tuple[type, Any], dict[str, Any]] = {}
 

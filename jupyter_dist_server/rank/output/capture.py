@@ -144,7 +144,7 @@ class RankStream(BaseStream):
         if threading.current_thread() is threading.main_thread():
             super().set_parent(parent)
         else:  # a completion, in a subshell beside a running cell
-            self.set_parent_of_thread(parent)
+            self.set_thread_parent(parent)
 
     def begin_cell(self) -> None:
         """Note that what is written from now on is of another cell."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -41,6 +41,7 @@ class PubThread(BasePubThread):
     def __init__(self, socket: Any, session: Any, pipe: str) -> None:
         self.sent = 0
         self._woken = False
+        self._calls: deque[Callable[[], Any]] = deque()
         self._subscriptions: Counter[bytes] = Counter()
         super().__init__(socket, session, pipe)
         session.pack = partial(_pack, session.pack)
@@ -64,14 +65,15 @@ class PubThread(BasePubThread):
         if not self.thread.is_alive():
             call()
             return
-        self.enqueue(call)
+        self._calls.append(call)
         if not self._woken:
             self._woken = True
-            self.wake()
+            super().schedule(self._call)
 
-    def on_woken(self) -> None:
-        """Let later calls wake the thread again: those that wait by now are called."""
-        self._woken = False
+    def _call(self) -> None:
+        self._woken = False  # a call that comes from now on wakes the thread again
+        for _ in range(len(self._calls)):
+            self._calls.popleft()()
 
     def send_multipart(self, *arguments: Any, **options: Any) -> None:
         """Send a message after what was printed before it; a display only within its budget."""
