@@ -41,7 +41,13 @@ _FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _TORCH_HINT = 'Install it there: "{python}" -m pip install torch'
 
 
-_PRELOADED = ("torch", "torch.distributed", "ipykernel.kernelapp", f"{__package__}.kernel_app")
+_PRELOADED = (
+    "torch",
+    "torch.distributed",
+    "ipykernel.kernelapp",
+    f"{__package__}.kernel_app",
+    f"{__package__}.group.pool_store",
+)
 """What a rank imports before its first cell, so that it is imported once for all of them."""
 _PRELOADED_IF_THERE = (
     "ipykernel.debugger",  # and with it debugpy: half of the time that a rank would take to start
