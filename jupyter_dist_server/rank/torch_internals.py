@@ -143,15 +143,27 @@ def begun_in(group: ProcessGroup) -> int:
     return count
 
 
+def _with_options(group: ProcessGroup) -> list[Any]:
+    """Return the backends of a group that have options; not every backend tells."""
+    # With TORCH_DISTRIBUTED_DEBUG=DETAIL each is in a wrapper, which has none.
+    backends = {getattr(backend, "wrapped_pg", backend) for backend in _backends(group)}
+    return [backend for backend in backends if hasattr(backend, "options")]
+
+
+def name_ranks(group: ProcessGroup) -> None:
+    """Tell the backends of a group of all ranks which ranks those are.
+
+    torch takes an empty list for all ranks only in the first group of a process. When it splits a
+    later one, as `DeviceMesh` does with NCCL, it reads beyond the list's end, and the rank dies;
+    see ``groupRanks`` in torch's ``ProcessGroupGloo.cpp`` and ``ProcessGroupNCCL.cpp``.
+    """
+    for backend in _with_options(group):
+        backend.options.global_ranks_in_group = list(range(group.size()))
+
+
 def time_limits(group: ProcessGroup) -> TimeLimits:
     """Return how long collectives of a group may take."""
-    # With TORCH_DISTRIBUTED_DEBUG=DETAIL each is in a wrapper, which takes no time limit.
-    backends = {getattr(backend, "wrapped_pg", backend) for backend in _backends(group)}
-    return [
-        (backend, backend.options._timeout)
-        for backend in backends
-        if hasattr(backend, "options")  # not every backend tells
-    ]
+    return [(backend, backend.options._timeout) for backend in _with_options(group)]
 
 
 def restore_time_limits(limits: TimeLimits) -> None:

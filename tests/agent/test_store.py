@@ -95,11 +95,13 @@ async def test_who_waits_is_told_when_another_one_sets_the_key(client: Client) -
 
 async def test_a_wait_ends_when_it_is_broken_and_so_do_those_to_come(client: Client) -> None:
     store = client()
-    waiting = asyncio.ensure_future(asyncio.to_thread(store.get, "never"))
-    while not store._sockets:
+    clone = store.clone()  # as torch makes for groups that are split off
+    waits = [asyncio.ensure_future(asyncio.to_thread(one.get, "never")) for one in (store, clone)]
+    while len(store._connections.open) < len(waits):
         await asyncio.sleep(0.01)
     store.break_waits()
-    for work in (waiting, asyncio.to_thread(store.add, "n", 1)):
+    later = [asyncio.to_thread(one.add, "n", 1) for one in (store, clone)]
+    for work in (*waits, *later):
         with pytest.raises(dist.DistNetworkError, match="broken"):
             await work
     assert await asyncio.to_thread(client().add, "n", 1) == 1, "others go on"

@@ -388,8 +388,8 @@ async def test_ranks_that_hang_in_a_group_split_off_are_freed(
     monkeypatch.setattr(interrupt, "BREAK_PATIENCE", PATIENCE)
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         split = "import datetime\nlimit = datetime.timedelta(seconds=20)\n"
-        split += "half = dist.group.WORLD.split_group([0, 1], limit, None, 'half', '')"
-        replies = await client.execute(split, [0, 1], lambda *_: None)
+        split += "half = dist.group.WORLD.split_group([0, 1], limit, None, '{}', '')"
+        replies = await client.execute(split.format("half"), [0, 1], lambda *_: None)
         said = [reply.content["evalue"] for reply in replies.values() if reply.status != "ok"]
         assert all(re.search(UNCONNECTED, why) for why in said), said
         if said:  # in plain torch 2.13 too, on a busy machine
@@ -401,6 +401,8 @@ async def test_ranks_that_hang_in_a_group_split_off_are_freed(
         assert await client.stop_all() == []
         assert (await hanging)[0].status == "error"
         assert await reduce(client) == {"ok"}
+        replies = await client.execute(split.format("of a new one"), [0, 1], lambda *_: None)
+        assert {reply.status for reply in replies.values()} == {"ok"}, replies
 
 
 async def test_ranks_are_replaced_one_by_one(tmp_path: Path) -> None:

@@ -62,6 +62,20 @@ def _in_round(key: str, sets: bool) -> str:
     return f"{group}/{told[group]}/{rank}"
 
 
+class _Connections:
+    """Those of a group's stores: a store and its clones are broken together."""
+
+    def __init__(self) -> None:
+        self.open: set[socket.socket] = set()
+        self.broken = False
+
+    def end(self) -> None:
+        self.broken = True
+        for sock in list(self.open):
+            with contextlib.suppress(OSError):  # its thread was quicker
+                sock.shutdown(socket.SHUT_RDWR)
+
+
 class PoolStore(dist.Store):
     """The store of the pool; each thread has a connection of its own.
 
@@ -86,17 +100,12 @@ class PoolStore(dist.Store):
         self._path = path
         self._on_interrupt = on_interrupt
         self._own = threading.local()
-        self._sockets: dict[int, socket.socket] = {}
-        """By thread."""
-        self._broken = False
+        self._connections = _Connections()
         _KEPT.append(self)
 
     def break_waits(self) -> None:
         """End all waits with an error, and fail what is asked later; on any thread."""
-        self._broken = True
-        for sock in list(self._sockets.values()):
-            with contextlib.suppress(OSError):  # its thread was quicker
-                sock.shutdown(socket.SHUT_RDWR)
+        self._connections.end()
 
     # -- torch's interface, in Python's spelling -----------------------------------------------
 
@@ -154,8 +163,10 @@ class PoolStore(dist.Store):
         return True
 
     def clone(self) -> PoolStore:
-        """Return another client of the same store."""
-        return PoolStore(self._path, self.timeout, self._on_interrupt)
+        """Return another client of the same store, which is broken with this one."""
+        other = PoolStore(self._path, self.timeout, self._on_interrupt)
+        other._connections = self._connections
+        return other
 
     # C++ looks for some of them under its own names.
     deleteKey = delete_key
@@ -174,9 +185,9 @@ class PoolStore(dist.Store):
         raw = [value.encode() if isinstance(value, str) else value for value in values]
         keys = [_in_round(key, do == "set") for key in keys]
         request = StoreRequest(do, keys, raw, number, seconds)
-        if self._broken:
-            raise dist.DistNetworkError("The process group was broken.")
         sock = self._connection()
+        if self._connections.broken:
+            raise dist.DistNetworkError("The process group was broken.")
         try:
             sock.settimeout(seconds + _GRACE)
             sock.sendall(frame(request))
@@ -186,7 +197,8 @@ class PoolStore(dist.Store):
             if not isinstance(error, OSError):
                 self._on_interrupt()
                 raise
-            why = "The process group was broken" if self._broken else f"No answer ({error})"
+            broken = self._connections.broken
+            why = "The process group was broken" if broken else f"No answer ({error})"
             raise dist.DistNetworkError(f"{why}, in {do} of keys: {', '.join(keys)}") from None
         if reply.failure:
             raise dist.DistStoreError(reply.failure)
@@ -196,7 +208,7 @@ class PoolStore(dist.Store):
         own: Any = self._own
         if getattr(own, "pid", None) != os.getpid():  # a fork has its parent's
             own.socket, own.pid = socket.socket(socket.AF_UNIX), os.getpid()
-            self._sockets[threading.get_ident()] = own.socket
+            self._connections.open.add(own.socket)
             try:
                 own.socket.settimeout(_GRACE)
                 own.socket.connect(self._path)
@@ -207,7 +219,7 @@ class PoolStore(dist.Store):
         return sock
 
     def _hang_up(self) -> None:
-        self._sockets.pop(threading.get_ident(), None)
+        self._connections.open.discard(self._own.socket)
         self._own.socket.close()
         self._own.pid = None
 

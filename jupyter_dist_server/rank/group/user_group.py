@@ -24,6 +24,7 @@ from ..torch_internals import (
     forget_groups,
     group_count,
     groups,
+    name_ranks,
     restore_time_limits,
     set_backend_name,
     set_default_group,
@@ -116,6 +117,7 @@ class UserGroup:
         self._first_name = group_count()
         self.standing = default_group()
         assert self.standing is not None
+        name_ranks(self.standing)
         self._time_limits = time_limits(self.standing)
 
     def end(self) -> None:
