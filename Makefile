@@ -22,6 +22,7 @@
 #   make fuzz   sends 10,000 made-up requests and 2,000 hostile frames to a server, and shows what holds it up
 #   make gpu-test   tests what needs an NVIDIA GPU, on a machine that has one
 #   make ray-test   installs Ray, and tests pools on several nodes of it; needs root
+#   make test-hub   installs JupyterHub, and tests the servers of two local users; needs root
 #   make test-libraries   installs Accelerate, Transformers, Lightning, JAX and so on, and tests them on ranks
 #   make wheel-test   builds the wheel, and tries it in an environment without Node.js and torch
 #   make clean  removes all that was built or installed here
@@ -53,7 +54,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help environment demo lab lab-fake fuzz gpu-test ray-test test-libraries bench bench-peers bench-telemetry bench-front-end bench-cluster bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest ui-test-oldest lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help environment demo lab lab-fake fuzz gpu-test ray-test test-hub test-libraries bench bench-peers bench-telemetry bench-front-end bench-cluster bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest ui-test-oldest lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -123,6 +124,12 @@ gpu-test: $(INSTALLED)
 ray-test: $(INSTALLED)
 	pip install -q --no-compile -c $(CONSTRAINTS) "ray==2.60.*"
 	pytest $(PYTEST_OPTIONS) tests/cluster/test_ray.py
+
+# JupyterHub is no dependency of ours either. This is the newest proxy whose dependencies allow Node.js 20.
+test-hub: $(INSTALLED)
+	pip install -q --no-compile -c $(CONSTRAINTS) "jupyterhub==6.1.*"
+	npm install --loglevel error --no-audit --no-fund --prefix .bench/hub configurable-http-proxy@5.2.0
+	pytest $(PYTEST_OPTIONS) tests/hub
 
 test-libraries: $(LIBRARIES)
 	pytest -m "libraries or not libraries" --durations 0 $(PYTEST_OPTIONS) tests/libraries

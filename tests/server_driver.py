@@ -57,7 +57,12 @@ class Server:
         enabled = {"jupyter_dist_server": True, **dict.fromkeys(others, False)}
         command += [f"--ServerApp.jpserver_extensions={enabled}", *options]
         self.process = subprocess.Popen(
-            command, env=self.env, cwd=root, stderr=subprocess.PIPE, text=True
+            command,
+            env=self.env,
+            cwd=root,
+            stdin=subprocess.DEVNULL,  # in a terminal, it would ask before it stops
+            stderr=subprocess.PIPE,
+            text=True,
         )
         self.log: list[str] = []
         self._ready = threading.Event()

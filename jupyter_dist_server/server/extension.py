@@ -33,6 +33,7 @@ from .kernels import end_orphans, follow_files, follow_kernels, kernel_processes
 from .pools.cluster_question import ClusterQuestion
 from .pools.shared_clients import Clients
 from .routes import ROUTES
+from .stop_signals import let_sigint_stop_as_sigterm
 from .weak_settings import weak_points
 
 _CELLS_ON_RANKS = {"%%distributed": "python3", "%%rank": "python3"}
@@ -154,6 +155,7 @@ class JupyterDistApp(ExtensionApp):
         self.handlers.extend((url_path_join("/", route), handler) for route, handler in ROUTES)
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
+        let_sigint_stop_as_sigterm()
         try:
             # Only now is the port known.
             if self.let_kernels_find_us:
