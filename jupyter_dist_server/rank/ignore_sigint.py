@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import signal
+import _signal  # type: ignore[import-not-found]
 from typing import Any
 
 
 def ignore_sigint() -> Any:
     """Ignore SIGINT; return the handler that it had."""
-    return signal.signal(signal.SIGINT, _ignore)
+    return on_sigint(_ignore)
+
+
+def on_sigint(handler: Any) -> Any:
+    """Have a function called; return the handler that SIGINT had.
+
+    `signal.signal` also makes enums of numbers, which takes 10 microseconds, five times a cell.
+    """
+    return _signal.signal(_signal.SIGINT, handler)
 
 
 def _ignore(number: int, frame: Any) -> None:

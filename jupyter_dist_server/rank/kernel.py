@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 import traceback
 from typing import Any
@@ -44,7 +43,7 @@ from .cells.sigint import InterruptHandlers
 from .cells.tracebacks import IDLE, render_one
 from .comm_handlers import CommHandlers
 from .group.group_handlers import GroupHandlers
-from .ignore_sigint import ignore_sigint
+from .ignore_sigint import ignore_sigint, on_sigint
 from .ipykernel_internals import BaseKernel
 from .output.capture import take_in_everything
 from .output.text_limit import Budget
@@ -113,15 +112,14 @@ class RankKernel(
     def _publish_cell_status(self, status: Activity, asked: CellRequest) -> None:
         """Say whether a cell of the `CellChannel` runs; whoever shows it learns which one."""
         if self.has_followers():
-            self.session.send(
-                self.iopub_socket,
+            message = self.session.msg(
                 "status",
                 {"execution_state": status},
                 self.get_parent("shell"),
-                self.status_topic,
                 # Where the protocol lets anything be said.
                 metadata={"cell": asked.execution_count, "cell_id": asked.cell_id},
             )
+            self.iopub_thread.send_soon(self.session.serialize(message, self.status_topic))
 
     # -- cells ------------------------------------------------------------------------------
 
@@ -174,7 +172,7 @@ class RankKernel(
             self.send_response(self.iopub_socket, "error", reply | {ENDS_CELL: True})
         finally:
             self._end_interrupts()
-            signal.signal(signal.SIGINT, handler)
+            on_sigint(handler)
             self._end()
         self._ended = in_one_line(reply)
         if reply["status"] != "ok":

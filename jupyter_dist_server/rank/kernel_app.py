@@ -15,6 +15,7 @@ from .curve_gate import CurveGate, RemotePlace
 from .ipykernel_internals import BaseApp
 from .kernel import RankKernel
 from .output.iopub import PubThread
+from .quick_socket import QuickSocket
 
 
 class RankApp(BaseApp):
@@ -47,7 +48,7 @@ class RankApp(BaseApp):
                 "With this release of ipykernel, the ranks on other nodes cannot be protected.",
                 "Install an older release of ipykernel on all nodes.",
             )
-        self.cell_socket = self.context.socket(zmq.ROUTER)
+        self.cell_socket = self.context.socket(zmq.ROUTER, socket_class=QuickSocket)
         self.cell_socket.linger = 1000
         self.cell_socket.set_hwm(0)
         self.cell_socket.router_handover = True
@@ -74,7 +75,7 @@ class RankApp(BaseApp):
 
     def init_iopub(self, context: zmq.Context[Any]) -> None:
         """Confirm every subscription, not only the first: its client then misses nothing."""
-        self.iopub_socket = context.socket(zmq.XPUB)
+        self.iopub_socket = context.socket(zmq.XPUB, socket_class=QuickSocket)
         self.iopub_socket.linger = 1000
         self.iopub_socket.setsockopt(zmq.XPUB_VERBOSER, 1)
         self.iopub_socket.set_hwm(0)  # the cells' budgets bound what can pile up

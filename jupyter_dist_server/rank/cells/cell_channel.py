@@ -18,6 +18,7 @@ import zmq
 
 Run = Callable[[zmq.Socket[bytes], list[bytes]], Awaitable[None]]
 """Runs a cell, which came over a socket in some frames."""
+_EVENTS, _READABLE = int(zmq.EVENTS), int(zmq.POLLIN)  # enums are slow
 
 
 class CellChannel:
@@ -46,7 +47,7 @@ class CellChannel:
 
     def _on_readable(self) -> None:
         # The descriptor tells of a change once, so everything there is must be taken.
-        while int(self._socket.get(zmq.EVENTS)) & zmq.POLLIN:
+        while int(self._socket.get(_EVENTS)) & _READABLE:
             self._waiting.append(self._socket.recv_multipart())
         if self._waiting and self._worker is None:
             self._worker = self._context.run(self._loop.create_task, self._work())

@@ -14,7 +14,7 @@ from ...common.protocol.ranks.rank_messages import (
 )
 from .. import clock
 from ..group.process_group import ProcessGroup
-from ..ignore_sigint import ignore_sigint
+from ..ignore_sigint import ignore_sigint, on_sigint
 from ..request_handlers import Asked, hears
 from ..waits.whereabouts import whereabouts
 
@@ -36,7 +36,7 @@ class InterruptHandlers:
         """Let SIGINT interrupt this cell; it does so at once if it was cancelled meanwhile."""
         # Python's own handler: it is a C function, so it is in no traceback. First: whoever sees
         # that the cell runs interrupts it, and does not ask again.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        on_sigint(signal.default_int_handler)
         self._running = cell
         if cell in self._cancelled:
             raise KeyboardInterrupt

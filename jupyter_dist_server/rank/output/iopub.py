@@ -14,6 +14,8 @@ from jupyter_client.jsonutil import json_default
 from ..ipykernel_internals import BasePubThread
 from .outbox import Outbox
 
+_SOON = 0.02
+"""Seconds."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Half a pair: it may be in a string, but UTF-8 has nothing for it."""
 
@@ -40,7 +42,7 @@ class PubThread(BasePubThread):
 
     def __init__(self, socket: Any, session: Any, pipe: str) -> None:
         self.sent = 0
-        self._woken = False
+        self._woken = self._ticking = False
         self._calls: deque[Callable[[], Any]] = deque()
         self._subscriptions: Counter[bytes] = Counter()
         super().__init__(socket, session, pipe)
@@ -60,7 +62,7 @@ class PubThread(BasePubThread):
     def schedule(self, call: Callable[[], Any]) -> None:
         """Call something in the thread; wake it once for all that waits.
 
-        It is woken through a socket that takes only so many messages, and would block for ever.
+        ipykernel wakes it through a socket, which takes longer, and only so many messages.
         """
         if not self.thread.is_alive():
             call()
@@ -68,7 +70,24 @@ class PubThread(BasePubThread):
         self._calls.append(call)
         if not self._woken:
             self._woken = True
-            super().schedule(self._call)
+            self.io_loop.add_callback(self._call)
+
+    def send_soon(self, frames: list[bytes]) -> None:
+        """Send a message that nobody waits for: at once, or a moment after the last one.
+
+        To wake the thread for each would take longer than a small cell.
+        """
+        self._calls.append(partial(self.socket.send_multipart, frames))
+        if not self._ticking:
+            self._ticking = True
+            self.schedule(partial(self.io_loop.call_later, _SOON, self._tick))
+
+    def _tick(self) -> None:
+        self._ticking = False  # first: who queues a message after the next line begins anew
+        if self._calls:
+            self._ticking = True
+            self.io_loop.call_later(_SOON, self._tick)
+            self._call()
 
     def _call(self) -> None:
         self._woken = False  # a call that comes from now on wakes the thread again
