@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import queue
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -174,10 +175,11 @@ class Notebook:
         self._close()
 
 
-def plain_notebook(env: dict[str, str], folder: Path) -> Notebook:
+def plain_notebook(env: dict[str, str], folder: Path, python: str = sys.executable) -> Notebook:
     """Start a kernel without a server, as nbconvert or VS Code does."""
     for attempt in range(3):
         manager = KernelManager(kernel_name="python3")
+        manager.kernel_spec.argv[0] = python
         manager.start_kernel(env=env, cwd=str(folder))
         client = manager.client()
         open_channels(client)
