@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -80,9 +79,10 @@ def test_pip_changes_nothing_that_was_there(ranks: Notebook, before: Versions) -
 
 
 def test_the_ranks_have_the_releases_of_the_image(ranks: Notebook, before: Versions) -> None:
-    code = "%%distributed\nimport ipykernel, IPython\nprint(ipykernel.__version__, IPython.__version__)"
-    assert ranks.ok(code).lines == [f"[0-1] {before['ipykernel']} {before['ipython']}"]
-    assert (before["ipykernel"], before["ipython"]) == ("6.17.1", "7.34.0")
+    names = "ipykernel", "IPython", "ipywidgets"
+    values = ", ".join(f"{name}.__version__" for name in names)
+    said = ranks.ok(f"%%distributed\nimport {', '.join(names)}\nprint({values})").lines
+    assert said == ["[0-1] " + " ".join(before[name.lower()] for name in names)]
 
 
 def test_a_collective(ranks: Notebook) -> None:
@@ -96,7 +96,7 @@ def test_a_slider_of_a_rank_follows_its_view(ranks: Notebook) -> None:
     (shown,) = models(result)
     assert shown in [m["content"]["comm_id"] for m in messages(result, "comm_open")]
     move(ranks, shown, 42)
-    assert ranks.ok("%%rank 1\nslider.value, ipywidgets.__version__[0]").lines == ["[1]   (42, '7')"]
+    assert ranks.ok("%%rank 1\nslider.value").lines == ["[1]   42"]
 
 
 def test_a_rank_asks_for_input(ranks: Notebook) -> None:
