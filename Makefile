@@ -117,7 +117,7 @@ test-oldest:
 
 # A kernel of the image installs the wheel, with which the other tests then run there.
 test-colab: $(COLAB) $(FRONT_END)
-	pytest -m colab -s $(PYTEST_OPTIONS) tests/colab
+	pytest -m colab -s tests/colab
 	.venv-colab/bin/pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS) $(COLAB_TESTS) \
 	  || { [ -n "$$CI" ] && .venv-colab/bin/pytest --last-failed --last-failed-no-failures none $(PYTEST_OPTIONS); }
 
