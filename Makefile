@@ -18,6 +18,7 @@
 #   make demo-cluster   runs the quickstart on two hosts with Slurm and Ray; needs root, and what is installed of them
 #   make screenshots   takes the pictures in docs/images
 #   make test-oldest   runs the tests in Python with the oldest versions allowed; needs Python 3.10
+#   make test-colab   installs the wheel in a running kernel with the releases of Colab's and Kaggle's images, and runs tests there
 #   make ui-test-oldest   runs the browser tests in the oldest JupyterLab allowed; needs Python 3.10
 #   make fuzz   sends 10,000 made-up requests and 2,000 hostile frames to a server, and shows what holds it up
 #   make gpu-test   tests what needs an NVIDIA GPU, on a machine that has one
@@ -49,12 +50,16 @@ unexport PYTHONDONTWRITEBYTECODE
 INSTALLED := $(VENV)/.installed
 LINKED := $(VENV)/.linked
 LIBRARIES := $(VENV)/.libraries
+COLAB := .venv-colab/.installed
+COLAB_TESTS := tests/rank tests/notebook \
+  $(foreach page,magics values,"tests/test_docs.py::test_cells_of_a_page_run_in_order[docs/$(page).md]") \
+  $(foreach how,with without,"tests/test_examples.py::test_$(how)_a_server[quickstart]")
 MODULES := node_modules/.yarn-state.yml
 UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help environment demo lab lab-fake fuzz gpu-test ray-test test-hub test-libraries bench bench-peers bench-telemetry bench-front-end bench-cluster bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest ui-test-oldest lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help environment demo lab lab-fake fuzz gpu-test ray-test test-hub test-libraries bench bench-peers bench-telemetry bench-front-end bench-cluster bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest test-colab ui-test-oldest lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -109,6 +114,12 @@ py-test: $(INSTALLED) $(FRONT_END)
 # In an environment of its own, with the oldest versions that pyproject.toml allows.
 test-oldest:
 	$(MAKE) py-test PYTHON=$(OLDEST_PYTHON) VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt
+
+# A kernel of the image installs the wheel, with which the other tests then run there.
+test-colab: $(COLAB) $(FRONT_END)
+	pytest -m colab -s tests/colab
+	.venv-colab/bin/pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS) $(COLAB_TESTS) \
+	  || { [ -n "$$CI" ] && .venv-colab/bin/pytest --last-failed --last-failed-no-failures none $(PYTEST_OPTIONS); }
 
 # The browser tests in JupyterLab 4.2 and Notebook 7.2, which that environment has.
 ui-test-oldest:
@@ -171,7 +182,7 @@ wheel-test: $(INSTALLED) $(FRONT_END)
 	pytest -m wheel $(PYTEST_OPTIONS) tests/test_wheel.py
 
 clean:
-	rm -rf $(VENV) .venv-oldest node_modules ui-tests/node_modules .yarn ui-tests/.yarn lib build dist tsconfig.tsbuildinfo
+	rm -rf $(VENV) .venv-oldest .venv-colab node_modules ui-tests/node_modules .yarn ui-tests/.yarn lib build dist tsconfig.tsbuildinfo
 	rm -rf jupyter_dist_server/labextension ui-tests/test-results ui-tests/playwright-report
 	rm -rf .bench .mypy_cache .pytest_cache .ruff_cache .eslintcache .stylelintcache
 
@@ -193,6 +204,13 @@ $(INSTALLED): pyproject.toml package.json $(CONSTRAINTS)
 $(LIBRARIES): tests/libraries/requirements.txt $(INSTALLED)
 	pip install -q --no-compile -c $(CONSTRAINTS) -r tests/libraries/requirements.txt
 	touch $@
+
+# What the image has of ours and of the tests', but not our package and what only that needs. The file lists
+# all of it, so that a test can tell what our package adds.
+$(COLAB): constraints-colab.txt tests/colab/requirements.txt | $(INSTALLED)
+	$(PYTHON) -m venv .venv-colab
+	.venv-colab/bin/pip install -q --no-compile -c constraints-colab.txt -r tests/colab/requirements.txt
+	.venv-colab/bin/pip list --format json > $@
 
 $(MODULES): package.json yarn.lock .yarnrc.yml | $(INSTALLED)
 	jlpm install

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import queue
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,6 +14,7 @@ from typing import Any
 from jupyter_client import BlockingKernelClient, KernelManager
 
 from .environment import tagged
+from .releases import HAS_SUBSHELLS
 from .result import Result
 from .waiting import PATIENCE, wait_for
 
@@ -115,6 +117,10 @@ class Notebook:
         The thread that takes messages in has handed over earlier ones when a subshell answers.
         """
         session, control = self.client.session, self.client.control_channel
+        if not HAS_SUBSHELLS:  # what was sent lies in the socket, as this thread runs the cell
+            control.send(session.msg("kernel_info_request", {}))
+            self.client.get_control_msg(timeout=PATIENCE)
+            return
         control.send(session.msg("create_subshell_request", {}))
         subshell = self.client.get_control_msg(timeout=PATIENCE)["content"]["subshell_id"]
         question = session.msg("kernel_info_request", {})
@@ -174,10 +180,11 @@ class Notebook:
         self._close()
 
 
-def plain_notebook(env: dict[str, str], folder: Path) -> Notebook:
+def plain_notebook(env: dict[str, str], folder: Path, python: str = sys.executable) -> Notebook:
     """Start a kernel without a server, as nbconvert or VS Code does."""
     for attempt in range(3):
         manager = KernelManager(kernel_name="python3")
+        manager.kernel_spec.argv[0] = python
         manager.start_kernel(env=env, cwd=str(folder))
         client = manager.client()
         open_channels(client)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -12,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from .built_wheel import CONSTRAINTS, ROOT, build_wheel
 from .environment import environment, tagged
 from .result import ANSI
 
 pytestmark = [pytest.mark.wheel, pytest.mark.timeout(600)]
 
-ROOT = Path(__file__).resolve().parent.parent
 VERSION = json.loads((ROOT / "package.json").read_text())["version"]
-CONSTRAINTS = ROOT / "constraints.txt"
 LAB_EXTENSION = "share/jupyter/labextensions/jupyter-dist-server"
 
 # Runs in the clean environment: prints what the cells of a kernel end with.
@@ -66,15 +64,8 @@ class Environment:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build a source distribution, and from it the wheel, as a release does."""
-    folder = tmp_path_factory.mktemp("dist")
-    subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", folder, ROOT],
-        check=True,
-        env=os.environ | {"PIP_CONSTRAINT": str(CONSTRAINTS)},
-    )
-    (wheel,) = folder.glob("*.whl")
-    return wheel
+    """Return the wheel."""
+    return build_wheel(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,8 @@ from tests.result import Result
 from tests.server_driver import Server
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+INSTALLS = "install"
+"""The tag of cells that install our package, which a checkout has installed already."""
 CELL_TIMEOUT = 150.0
 """Seconds; the first import of torch on a slow disk takes most of a minute."""
 
@@ -53,7 +55,7 @@ def play(path: Path, server: Server, notebook: Notebook, on_cell: OnCell) -> Poo
     """
     pools: Pools = {}
     for cell in nbformat.read(path, as_version=4).cells:  # type: ignore[no-untyped-call]
-        if cell.cell_type != "code":
+        if cell.cell_type != "code" or INSTALLS in cell.metadata.get("tags", ()):
             continue
         result = notebook.run(cell.source, timeout=CELL_TIMEOUT)
         on_cell(cell.source, result)

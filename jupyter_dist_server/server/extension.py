@@ -149,6 +149,11 @@ class JupyterDistApp(ExtensionApp):
         )
         follow_kernels(self.serverapp, self._manager, tasks)
         follow_files(self.serverapp, self._manager)
+        # Before 2.16, Jupyter Server calls nothing once it runs.
+        calls_us = hasattr(ExtensionApp, "_start_jupyter_server_extension")
+        if self.serverapp and not calls_us:
+            start = partial(self._start_jupyter_server_extension, self.serverapp)
+            self.serverapp.io_loop.add_callback(start)
 
     def initialize_handlers(self) -> None:
         """Register the routes."""

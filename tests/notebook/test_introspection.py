@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ..notebook_driver import Notebook
+from ..releases import needs_subshells
 from ..result import ANSI
 from ..server_driver import Server
 from ..waiting import PATIENCE, wait_for
@@ -146,6 +147,7 @@ def test_a_line_of_code_is_complete_under_dist_mode(all_cells: Notebook) -> None
     assert is_complete("%%distributed\nx = 1\n\n") == "complete"
 
 
+@needs_subshells
 def test_the_answer_comes_while_a_cell_runs(values: Notebook, tmp_path: Path) -> None:
     subshell = subshell_of(values)
     go = tmp_path / "go"

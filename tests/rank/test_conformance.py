@@ -10,6 +10,7 @@ from unittest import mock
 
 import jupyter_kernel_test
 from jupyter_client import BlockingKernelClient
+from jupyter_kernel_test import ensure_sync
 from jupyter_kernel_test.msgspec_v5 import validate_message
 
 from jupyter_dist_server.client.pool_client import PoolClient
@@ -20,6 +21,7 @@ from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.pool_manager import PoolManager
 
+from ..releases import needs_subshells
 from ..waiting import PATIENCE
 
 
@@ -133,7 +135,7 @@ class TestRank(Rank, jupyter_kernel_test.KernelTests):
     def execute_helper(self, code: str, **options: Any) -> tuple[dict[str, Any], list[Any]]:
         """Run a cell; the suite waits a tenth of a second for what follows its reply."""
         iopub = self.kc.iopub_channel
-        get = iopub.get_msg
+        get = ensure_sync(iopub.get_msg)  # before jupyter_client 8, the channels are asyncio's
         with mock.patch.object(iopub, "get_msg", lambda **_: get(timeout=PATIENCE)):
             return super().execute_helper(code, **{"timeout": PATIENCE, **options})
 
@@ -149,6 +151,7 @@ class TestRank(Rank, jupyter_kernel_test.KernelTests):
             validate_message(reply, "history_reply", asked)
             assert reply and reply["content"]["status"] == "ok"
 
+    @needs_subshells
     def test_subshells_answer_while_a_cell_runs(self) -> None:
         """The control channel makes a subshell; it answers beside the main shell."""
         self.flush_channels()
@@ -194,6 +197,7 @@ class TestClients(Rank, jupyter_kernel_test.IopubWelcomeTests):
 class TestSubshells(Rank, unittest.TestCase):
     """What clients of this package have in common."""
 
+    @needs_subshells
     def test_clients_share_a_subshell(self) -> None:
         """Or every kernel that attaches would leave a thread in each rank."""
         (subshell,) = self.loop.run(subshells(self.pool_folder))

@@ -14,6 +14,7 @@ from jupyter_client import BlockingKernelClient
 
 from jupyter_dist_server.common.pool_folder import new_key, rank_connection
 
+from ..releases import needs_subshells
 from ..waiting import PATIENCE
 
 SLOW_RANK = """
@@ -36,6 +37,7 @@ app.start()
 """
 
 
+@needs_subshells
 def test_a_request_that_comes_during_the_start_is_answered(tmp_path: Path) -> None:
     """Subshells are managed last of all; what came before had no reply, and its sender waited."""
     connection = tmp_path / "rank-0.json"
