@@ -41,7 +41,8 @@ def test_a_shutdown_ends_jobs_and_starts_none(queue: Queue, first: str) -> None:
     for process in processes if first == "those that started first" else processes[::-1]:
         with suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGTERM)  # at once: psutil looks at the process before
-    dispatcher.resume()
+    with suppress(psutil.NoSuchProcess):
+        dispatcher.resume()
     with closing(Store(store_folder())) as store:
         saving = lambda: {store.get(int(job)).state for job in (saves, within)}  # noqa: E731
         wait_for(lambda: saving() == {COMPLETING}, "their grace time")

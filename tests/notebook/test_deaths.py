@@ -57,13 +57,14 @@ def test_a_rank_that_cannot_take_the_place_of_another_is_told(pool: Notebook) ->
     taken = f"%%rank 1\n{connection}\nimport os\nfile = get_connection_file()\n"
     pool.ok(f"{taken}os.unlink(file)\nos.mkdir(file)")
     result = pool.run("%dist_restart --ranks 1")
-    found = re.match(r"Rank 1 did not start: OSError: .* '(.*/rank-1.json)' .*\n  ", result.error)
-    assert found, result.error
+    # Root comes as far as to write that file; others may not have the ports that it is without.
+    why = r"OSError: .*/rank-1.json|zmq.error.ZMQError: Permission denied"
+    assert re.match(rf"Rank 1 did not start: (?:{why}).*\n  ", result.error), result.error
     assert pool.error_code() == "rank_failed"
     assert "1 of 2 ranks ready on the CPU (gloo) in" in result.shown
-    assert "dead: did not start: OSError" in pool.ok("%dist_status").text
+    assert re.search(f"dead: did not start: (?:{why})", pool.ok("%dist_status").text)
     error = pool.fails("%dist_restart")  # where none would be there for the others to meet
-    assert "Rank 1 did not start: OSError: " in error and "\n  " in error
+    assert re.match(rf"Rank 1 did not start: (?:{why}).*\n  ", error), error
     assert pool.error_code() == "rank_failed"
     assert "2 ranks ready" in pool.ok("%dist_init -n 2").shown
 
