@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from jupyter_client import version_info
+from jupyter_client._version import version_info
 from jupyter_core.utils import ensure_async
 
 from ..common.background_tasks import Tasks

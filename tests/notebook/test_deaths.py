@@ -49,7 +49,7 @@ def test_a_crash_shows_where_it_was(pool: Notebook) -> None:
     error = pool.fails("%%distributed\nimport ctypes\nif rank == 1:\n    ctypes.string_at(0)")
     assert "Rank 1 died: killed by signal 11 (SIGSEGV)." in error
     assert "Fatal Python error: Segmentation fault\n" in error
-    assert "line 4 in <module>\nRank 1 died" in error
+    assert re.search(r"line 4 in <(module|cell line: 0)>\nRank 1 died", error)
 
 
 def test_a_rank_that_cannot_take_the_place_of_another_is_told(pool: Notebook) -> None:
@@ -57,13 +57,15 @@ def test_a_rank_that_cannot_take_the_place_of_another_is_told(pool: Notebook) ->
     taken = f"%%rank 1\n{connection}\nimport os\nfile = get_connection_file()\n"
     pool.ok(f"{taken}os.unlink(file)\nos.mkdir(file)")
     result = pool.run("%dist_restart --ranks 1")
-    found = re.match(r"Rank 1 did not start: OSError: .* '(.*/rank-1.json)' .*\n  ", result.error)
+    # jupyter_client 8 raises the one, and its release 7 the other.
+    kind = "(?:OSError|IsADirectoryError)"
+    found = re.match(f"Rank 1 did not start: {kind}: .* '(.*/rank-1.json)'.*\n  ", result.error)
     assert found, result.error
     assert pool.error_code() == "rank_failed"
     assert "1 of 2 ranks ready on the CPU (gloo) in" in result.shown
-    assert "dead: did not start: OSError" in pool.ok("%dist_status").text
+    assert re.search(f"dead: did not start: {kind}", pool.ok("%dist_status").text)
     error = pool.fails("%dist_restart")  # where none would be there for the others to meet
-    assert "Rank 1 did not start: OSError: " in error and "\n  " in error
+    assert re.search(f"Rank 1 did not start: {kind}: ", error) and "\n  " in error
     assert pool.error_code() == "rank_failed"
     assert "2 ranks ready" in pool.ok("%dist_init -n 2").shown
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ipywidgets import __version__ as widgets_version
 
 from ..notebook_driver import Notebook
 from ..result import Result
@@ -21,6 +22,8 @@ SERVED_ONLY = True
 """The server has no part in it, but has imported torch for an earlier notebook."""
 
 VIEW = "application/vnd.jupyter.widget-view+json"
+ECHOES = ["echo_update"] if not widgets_version.startswith("7.") else []
+"""How ipywidgets answers; before its release 8, only where a variable tells it to."""
 Message = dict[str, Any]
 
 
@@ -113,7 +116,7 @@ def test_each_rank_shows_its_widget_and_comes_with_its_model(ranks: Notebook) ->
 def test_an_interaction_reaches_its_rank_and_no_other(ranks: Notebook, sliders: list[str]) -> None:
     said = move(ranks, sliders[1], 42)
     echoes = [m["content"]["data"]["method"] for m in said if m["msg_type"] == "comm_msg"]
-    assert echoes == ["echo_update"], "named as the answer to what the front end said"
+    assert echoes == ECHOES, "named as the answer to what the front end said"
     assert ranks.ok("%%distributed\nslider.value").lines == ["[0]   0", "[1]   42"]
 
 
