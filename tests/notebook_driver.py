@@ -62,7 +62,11 @@ class Notebook:
 
     def run(self, code: str, timeout: float = PATIENCE, **follow: Any) -> Result:
         """Run a cell; see `follow`."""
-        return self.follow(self.send(code), timeout, **follow)
+        while True:
+            result = self.follow(self.send(code), timeout, **follow)
+            if HAS_SUBSHELLS or result.status != "aborted":
+                return result
+            # Before ipykernel 7, also a cell that is sent right after a failed one is dropped.
 
     def follow(
         self,
@@ -161,7 +165,9 @@ class Notebook:
     def error_code(self) -> str:
         """Return the code of the last cell's error, which is one of ours."""
         asked = {"code": "__import__('sys').last_value.code"}
-        reply = self._reply(self.client.execute("", silent=True, user_expressions=asked))
+        reply = {"status": "aborted"}  # as `run` says
+        while reply["status"] == "aborted":
+            reply = self._reply(self.client.execute("", silent=True, user_expressions=asked))
         return str(ast.literal_eval(reply["user_expressions"]["code"]["data"]["text/plain"]))
 
     def next_number(self) -> int:

@@ -223,8 +223,21 @@ def send_function(
 def _name_on_ranks(file: str) -> str:
     """Return the file name of a cell's code as a rank's cells have it, and that of other code."""
     shell = get_ipython()
-    shown = shell and shell.compile.format_code_name(file)
-    return f"<{' '.join(shown)} {PurePath(file).stem}>" if shown else file
+    if not shell:
+        return file
+    format_name = getattr(shell.compile, "format_code_name", None)
+    shown = format_name(file) if format_name else _shown_before_ipython_8(shell, file)
+    return f"<{' '.join(shown)} {PurePath(file).stem.strip('<>')}>" if shown else file
+
+
+def _shown_before_ipython_8(shell: Any, file: str) -> tuple[str, str] | None:
+    """Return how a file is called if it is that of a cell, which has the code's digest in it."""
+    history = shell.history_manager
+    cells = zip(history.input_hist_raw, history.input_hist_parsed, strict=False)
+    for number, (raw, code) in reversed(list(enumerate(cells))):
+        if shell.compile.get_code_name(raw, code, number) == file:
+            return "Cell", f"In[{number}]"
+    return None
 
 
 def _warn(moved: Moved) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from jupyter_client._version import version_info
 from jupyter_core.utils import ensure_async
 
 from ..common.background_tasks import Tasks
@@ -150,11 +151,22 @@ def follow_kernels(serverapp: Any, manager: PoolManager, tasks: Tasks) -> None:
         if data.get("status") != "success":
             return
         if data.get("action") == "shutdown":
-            tasks.add(manager.stop_for_kernel(data["kernel_id"]))
+            if not _restarts(serverapp.kernel_manager, data["kernel_id"]):
+                tasks.add(manager.stop_for_kernel(data["kernel_id"]))
         elif data.get("action") == "restart" and (pool := manager.for_kernel(data["kernel_id"])):
             pool.forget_cells()
 
     serverapp.event_logger.add_listener(schema_id=KERNEL_ACTIONS, listener=on_action)
+
+
+def _restarts(kernels: Any, kernel_id: str) -> bool:
+    """Tell whether a kernel was shut down to be started again.
+
+    Before jupyter_client 8, a restart says that it shuts the kernel down. It keeps its file.
+    """
+    if version_info >= (8,) or kernel_id not in kernels:
+        return False
+    return Path(kernels.get_kernel(kernel_id).connection_file).exists()
 
 
 def follow_files(serverapp: Any, manager: PoolManager) -> None:

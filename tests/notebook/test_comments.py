@@ -85,6 +85,6 @@ def test_comments_may_stand_above_a_cell_magic(ranks: Notebook, above: str) -> N
     assert ranks.ok(f"{above}%%distributed\nrank < 2").lines == ["[0-1] True"]
     assert ranks.ok(f"{above}%%rank[1]\nrank").lines == ["[1]   1"]
     line = above.count("\n") + 3
-    assert f"line {line}" in ranks.fails(f"{above}%%rank 0\nx = 1\n1 / 0")
+    assert f"----> {line} 1 / 0" in ranks.fails(f"{above}%%rank 0\nx = 1\n1 / 0")
     assert ranks.ok(f"{above}%dist_status").lines
     assert ranks.ok(f"{above}print(1)").lines == ["1"]

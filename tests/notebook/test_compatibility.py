@@ -112,7 +112,7 @@ def test_the_way_vs_code_runs_a_kernel(server: Server, tmp_path: Path) -> None:
 
 
 def test_notebook_7_loads_our_extension(tmp_path: Path) -> None:
-    pytest.importorskip("notebook", reason="Notebook 7 is not installed")
+    pytest.importorskip("notebook", minversion="7", reason="Notebook 7 is not installed")
     built = Path(jupyter_dist_server.__file__).with_name("labextension")
     if not (built / "package.json").exists():
         pytest.skip("the extension is not built")

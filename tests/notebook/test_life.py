@@ -237,8 +237,9 @@ def test_variables_and_folders_need_not_be_utf_8(no_pool: Notebook) -> None:
     no_pool.ok("os.environ['ODD'] = odd\nsys.path.append(odd)")
     try:
         no_pool.ok("%dist_init -n 1")
-        code = "import os, sys\nos.path.basename(os.getcwd()), os.environ['ODD'], sys.path[-1]"
-        assert no_pool.ok(f"%%distributed\n{code}").lines == ["[0] " + str(("caf\udce9",) * 3)]
+        values = "os.path.basename(os.getcwd()), odd, odd in sys.path"
+        said = no_pool.ok(f"%%distributed\nimport os, sys\nodd = os.environ['ODD']\n{values}").lines
+        assert said == ["[0] " + str(("caf\udce9", "caf\udce9", True))]
     finally:
         no_pool.ok("os.chdir('..')\ndel os.environ['ODD'], sys.path[-1]\nos.rmdir(odd)")
 

@@ -199,8 +199,9 @@ def test_a_traceback_begins_in_the_script(ranks: Notebook, folder: Path) -> None
     write(folder / "failing.py", FAILING)
     write(folder / "wrong.py", "x = 1\nx ==== 2\n")
     error = ranks.fails("%dist_run failing.py")
-    files = re.findall(r"failing.py:(\d+)", error)
-    assert files == ["6", "2"] and "----> 2     raise ValueError" in error
+    lines = re.findall(r"^-+> (\d+)", error, re.MULTILINE)
+    assert lines == ["6", "2"] and "----> 2     raise ValueError" in error
+    assert error.count("failing.py") == 2
     assert "Cell In" not in error and "jupyter_dist" not in error and "hidden" not in error
     assert error.endswith("Ranks 0-1 failed with ValueError: no.")
     error = ranks.fails("%dist_run wrong.py")

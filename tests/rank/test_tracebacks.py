@@ -30,6 +30,7 @@ first = render()
 from jupyter_dist_server.rank.cells.tracebacks import warm_up
 warm_up()
 assert render() == first
+PythonLexer()  # which IPython 7 does not use
 class Own(PythonLexer):
     tokens = {"root": [("[^\\n]+", Text.Own), ("\\n", Text)]}
 Own()
