@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from contextlib import suppress
@@ -54,7 +55,7 @@ def test_lines_are_counted_as_in_the_editor(ranks: Notebook) -> None:
     ranks.ok(captured + "\nprint('so')")
     assert "so" in ranks.ok("shown.stdout").shown
     indented = "%%rank 0\n\n    x = 1\n    raise ValueError"
-    assert "----> 4     raise ValueError" in ranks.fails(indented)
+    assert re.search("----> 4 +raise ValueError", ranks.fails(indented))
 
 
 def test_one_failing_rank_is_named_and_others_keep_their_variables(ranks: Notebook) -> None:
