@@ -77,8 +77,6 @@ class BaseKernel(IPythonKernel):
         ipykernel sets their sockets up in this thread, and ZMQ allows one thread at a time. A
         request that came before all is set up would have no reply.
         """
-        for loss in losses():
-            self.log.warning(loss)
         threads = (getattr(self, f"{name}_thread", None) for name in ("control", "shell_channel"))
         with contextlib.ExitStack() as stack:
             for thread in threads:

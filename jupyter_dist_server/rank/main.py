@@ -95,6 +95,13 @@ def no_cuda() -> str | None:
     return None
 
 
+def losses() -> list[str]:
+    """Say what ranks cannot do with this release of ipykernel or IPython."""
+    from . import ipykernel_internals
+
+    return ipykernel_internals.losses()
+
+
 def import_failure(error: Exception) -> Reason:
     """Say which module is missing, or broken, in which interpreter."""
     missing = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0]

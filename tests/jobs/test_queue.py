@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from jupyter_dist_server.jobs.store.store_folder import store_folder
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for
-from .queue_driver import Queue
+from .queue_driver import UNTIL_GO, Queue
 
 
 def test_a_job_runs_and_nothing_is_left(queue: Queue, leases: Path) -> None:
@@ -237,6 +238,21 @@ def test_a_gpu_that_is_lost_is_named_and_others_go_on(queue: Queue, fake_nvml: S
         assert "GPU-fake-1" in queue.show(waits)["detail"]
     assert queue.ended(other)["state"] == "COMPLETED"
     queue.run("cancel", waits)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no affinity")
+def test_jobs_get_those_cores_that_their_dispatcher_may_use(queue: Queue) -> None:
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, [min(allowed)])  # as in a container, or a job of Slurm
+    try:
+        assert "needs 2 cores, and there are 1" in queue.run("submit", "-c", "2", "true", code=2)
+        first, second = (queue.submit("-c", "1", *UNTIL_GO) for _ in range(2))
+    finally:
+        os.sched_setaffinity(0, allowed)
+    queue.until(first, "RUNNING")
+    assert queue.until(second, "PENDING")["reason"] == "Resources"
+    (queue.folder / "go").touch()
+    assert queue.ended(second)["state"] == "COMPLETED"
 
 
 def test_a_long_queue_starts_in_order_beyond_what_is_looked_at_first(queue: Queue) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_dist_server.common.processes.control_groups import usable_cores
 from jupyter_dist_server.jobs.submit.options.job_request import JobRequest
 
 from ..server_driver import Server
@@ -313,7 +314,7 @@ def test_what_would_become_of_a_job(client: Client) -> None:
     words = ["python", "-c", "print('a b')", "{lr}"]
     (told,) = client.post("jobs/plan", {"command": words, "param": ["lr=$1"]})["commands"]
     assert shlex.split(told) == [*words[:3], "$1"] and "'$1'" in told
-    cores = os.cpu_count() or 1
+    cores = usable_cores()
     running = submit(client, "sleep", "1000", cpus=cores, time="10")
     wait_for(lambda: job(client, running)["state"] == "RUNNING", "it to run")
     later = client.post("jobs/plan", {"command": ["true"], "param": []})

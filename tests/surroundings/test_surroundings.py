@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ..control_group import control_group
 from ..security.stranger import UID
 from ..waiting import PATIENCE
 
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the surrounding
 
 ROOT = Path(__file__).parents[2]
 root = pytest.mark.root
+MEMORY = 768 << 20
 
 
 @pytest.fixture
@@ -42,6 +44,11 @@ def folder() -> Iterator[Path]:
 def in_mount(command: str) -> list[str]:
     """Return what runs a program after a shell command, which may mount something."""
     return ["unshare", "--mount", "sh", "-ec", f'{command}\nexec "$@"', "sh"]
+
+
+def in_group(group: Path) -> list[str]:
+    """Return what runs a program in a control group."""
+    return ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
 
 
 def run(folder: Path, prefix: list[str], status: int = 0, **variables: str | None) -> str:
@@ -118,6 +125,21 @@ def test_no_tools_of_the_system(folder: Path) -> None:
     tools.mkdir()
     (tools / "sh").symlink_to("/bin/sh")
     run(folder, [], PATH=str(tools))
+
+
+@root
+def test_half_a_core(folder: Path) -> None:
+    with control_group(Path("/sys/fs/cgroup/cpu")) as group:
+        (group / "cpu.cfs_quota_us").write_text("50000")  # of 100 ms
+        run(folder, in_group(group))
+
+
+@root
+def test_little_memory(folder: Path) -> None:
+    """What two ranks, their agent, a kernel and data loaders take."""
+    with control_group(Path("/sys/fs/cgroup/memory")) as group:
+        (group / "memory.limit_in_bytes").write_text(str(MEMORY))
+        run(folder, in_group(group))
 
 
 def test_few_open_files(folder: Path) -> None:

@@ -95,7 +95,7 @@ class Starter:
         """They hold the ports of ranks whose clients are on another node, also through restarts."""
 
     def prepare(self) -> None:
-        """Choose the devices, and make sure that forking is safe."""
+        """Choose the devices, make sure that forking is safe, and note what ranks cannot do."""
         if set(self._devices) != {"cpu"} and (why := rank_process.no_cuda()):
             self._devices = ["cpu"] * len(self._devices)
             self.backend = "none" if self.backend == "none" else "gloo"
@@ -107,6 +107,7 @@ class Starter:
                 f"Importing torch left {threads} threads running, so the ranks were spawned "
                 "instead of forked: this takes longer and shares no memory."
             )
+        self.notices += rank_process.losses()
 
     @property
     def is_starting(self) -> bool:

@@ -7,8 +7,9 @@ import re
 import time
 from pathlib import Path
 
+from .control_groups import folders
+
 _KERNEL_LOG = Path("/dev/kmsg")
-_CGROUPS = Path("/sys/fs/cgroup")
 
 
 class MemoryWatch:
@@ -73,19 +74,12 @@ def _kernel_log(path: Path, age: float) -> list[str]:
 
 def _oom_kills() -> int | None:
     """Return how often the kernel has killed in our control group; `None` if nobody counts."""
-    try:
-        groups = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return None
-    for group in groups:
-        _, controllers, path = group.split(":", 2)
-        if controllers in ("", "memory"):  # the second is version 1's
-            file = "memory.oom_control" if controllers else "memory.events"
-            for folder in (_CGROUPS / controllers / path.lstrip("/"), _CGROUPS / controllers):
-                try:
-                    found = re.search(r"^oom_kill (\d+)", (folder / file).read_text(), re.M)
-                except OSError:  # in a container, only the root of its own groups may be there
-                    continue
-                if found:
-                    return int(found[1])
+    for folder in folders("memory"):
+        for name in ("memory.events", "memory.oom_control"):  # the second is version 1's
+            try:
+                found = re.search(r"^oom_kill (\d+)", (folder / name).read_text(), re.M)
+            except OSError:
+                continue
+            if found:
+                return int(found[1])
     return None

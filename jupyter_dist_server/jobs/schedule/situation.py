@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ...common.processes.control_groups import (
+    machine_cores,
+    machine_memory,
+    usable_cores,
+    usable_memory,
+)
 from ...common.protocol.other_requests import InLine
 from ..leases.held_file import name_of
 from ..leases.lease import GpuLease, KnownLeaseholder, holders, running
@@ -17,7 +23,7 @@ from ..store.store_folder import store_name
 from .board import POOL, Posted, posted, wants_of
 from .plan import Plan, forecast, never, plan
 from .strangers import without_lease
-from .wants import Held, Machine, Want, in_order, machine_memory
+from .wants import Held, Machine, Want, in_order
 
 if TYPE_CHECKING:
     from ...gpus.gpu_state import GpuState
@@ -69,9 +75,16 @@ def situation(
     leases = holders(gpus.inventory) if gpus else {}
     held = [_held(job, user) for job in active]
     ours = {one.id for one in held}
+    cores, memory = usable_cores(), usable_memory()
     for said in running():
         if said.user != user or said.store != store or str(said.job) not in ours:
-            held.append(_leased(said, now))
+            one = _leased(said, now)
+            # Where a container or a Slurm job gives us a part, others take nothing of it.
+            if cores < machine_cores():
+                one = replace(one, cpus=0)
+            if memory < machine_memory():
+                one = replace(one, memory=0)
+            held.append(one)
     known = {uuid for one in held for uuid in one.gpus}
     held += [Held(f"lock {uuid}", "", frozenset([uuid]), now) for uuid in leases.keys() - known]
     if gpus and strangers is None:
@@ -79,8 +92,8 @@ def situation(
     machine = Machine(
         {gpu.uuid: gpu.memory_total for gpu in gpus.inventory.gpus} if gpus else {},
         frozenset(strangers or ()) - leases.keys(),
-        os.cpu_count() or 1,
-        machine_memory(),
+        cores,
+        memory,
     )
     possible: list[Want] = []
     impossible: list[Want] = []

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -90,12 +89,8 @@ class Machine:
     blocked: frozenset[str] = frozenset()
     """GPUs that a process uses without a lease."""
     cpus: int = 1
+    """Cores that our jobs may use."""
     memory: int = 0
-
-
-def machine_memory() -> int:
-    """Return the bytes of memory that this machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def in_order(held: Iterable[Held], wants: Iterable[Want], now: float) -> list[Want]:

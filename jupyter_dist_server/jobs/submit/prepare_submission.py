@@ -13,11 +13,11 @@ from pathlib import Path
 import msgspec
 
 from ...common.errors import DistError, reading
+from ...common.processes.control_groups import usable_cores, usable_memory
 from ...common.units import format_bytes
 from ..admin_policy import allowed_limit
 from ..job_command import find_program
 from ..schedule.may_start import HELD
-from ..schedule.wants import machine_memory
 from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
 from ..store.slurm_formats import (
     check_grace,
@@ -238,10 +238,10 @@ def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
 def _check(job: Job) -> None:
     if job.gpus < 0 or job.cpus < 0:
         raise DistError("bad_option", "A number of GPUs or cores cannot be negative.")
-    if job.cpus > (cores := os.cpu_count() or 1):
+    if job.cpus > (cores := usable_cores()):
         message = f"The job needs {job.cpus} cores, and there are {cores}."
         raise DistError("too_large", message, field="cpus")
-    if job.memory > (there := machine_memory()):
+    if job.memory > (there := usable_memory()):
         needs = f"The job needs {format_bytes(job.memory)} of memory"
         raise DistError("too_large", f"{needs}, and there are {format_bytes(there)}.", field="mem")
     check_priority(job.priority)

@@ -1,0 +1,88 @@
+"""The control groups of this process: what they let it use, and what they count.
+
+Version 1 has a hierarchy of groups for each controller, version 2 one for all:
+https://docs.kernel.org/admin-guide/cgroup-v1/cgroups.html and
+https://docs.kernel.org/admin-guide/cgroup-v2.html.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+_MOUNTED = Path("/sys/fs/cgroup")
+_OURS = Path("/proc/self/cgroup")
+
+
+def machine_cores() -> int:
+    """Return how many cores this machine has."""
+    return os.cpu_count() or 1
+
+
+def machine_memory() -> int:
+    """Return the bytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def usable_cores(mounted: Path = _MOUNTED, ours: Path = _OURS) -> int:
+    """Return how many cores this process may keep busy.
+
+    Its affinity (``taskset``, Slurm) limits them, and so does a quota of time, as containers have.
+
+    Parameters
+    ----------
+    mounted : Path
+        Where control groups are.
+    ours : Path
+        Which ones are ours.
+    """
+    known = hasattr(os, "sched_getaffinity")  # macOS has none
+    cores = len(os.sched_getaffinity(0)) if known else machine_cores()
+    for folder in folders("cpu", mounted, ours):
+        first = f"{_read(folder, 'cpu.cfs_quota_us')} {_read(folder, 'cpu.cfs_period_us')}"
+        quota, _, period = (_read(folder, "cpu.max") or first).partition(" ")
+        if quota.isdecimal() and period.isdecimal():  # not “max”, or -1
+            cores = min(cores, max(1, math.ceil(int(quota) / int(period))))
+    return cores
+
+
+def usable_memory(mounted: Path = _MOUNTED, ours: Path = _OURS) -> int:
+    """Return how many bytes of memory this process and those beside it may use.
+
+    Parameters
+    ----------
+    mounted : Path
+        Where control groups are.
+    ours : Path
+        Which ones are ours.
+    """
+    memory = machine_memory()
+    for folder in folders("memory", mounted, ours):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            if (limit := _read(folder, name)).isdecimal():  # not “max”
+                memory = min(memory, int(limit))
+    return memory
+
+
+def folders(controller: str, mounted: Path = _MOUNTED, ours: Path = _OURS) -> Iterator[Path]:
+    """Yield the folders of our group for a controller, and of those above it, so far as we see.
+
+    In a container, only the root of its own groups may be there.
+    """
+    for line in _read(ours).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers or controller in controllers.split(","):
+            root = mounted / controllers
+            group = root / path.lstrip("/")
+            yield from (
+                one for one in (group, *group.parents) if one.is_relative_to(root) and one.is_dir()
+            )
+
+
+def _read(*path: str | Path) -> str:
+    try:
+        return Path(*path).read_text().strip()
+    except OSError:  # another version's, or of a controller that is off
+        return ""
