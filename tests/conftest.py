@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -81,10 +82,19 @@ async def zygote(temporary_folder: Path) -> AsyncIterator[None]:
         yield
 
 
+def may_become_others() -> bool:
+    """Tell whether this process has CAP_SETUID, see capabilities(7)."""
+    status = Path("/proc/self/status")
+    found = status.exists() and re.search(r"CapEff:\s*(\w+)", status.read_text())
+    return bool(found and int(found[1], 16) >> 7 & 1)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what only root can do, before any fixture is made."""
     if item.get_closest_marker("root") and os.geteuid() != 0:
         pytest.skip("needs root, for a second user, a namespace or a mount")
+    if item.get_closest_marker("stranger") and not may_become_others():
+        pytest.skip("needs root, or the capability to become another user")
 
 
 def pool_folders() -> set[Path]:

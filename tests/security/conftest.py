@@ -1,4 +1,4 @@
-"""All tests here need a second uid."""
+"""All tests here have a second user."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ..network import own_network
-from .stranger import needs_a_stranger
 
 
 @pytest.fixture(scope="module", autouse=True)
 async def second_uid() -> AsyncIterator[None]:
-    """Skip where there is none; keep it from the ports of tests that run beside these.
+    """Keep the other user from the ports of tests that run beside these.
 
     A thread stays in the network in which it began, so those of the event loop are new ones each
     time.
     """
-    needs_a_stranger()
     loop = asyncio.get_running_loop()
     with own_network():
         loop.set_default_executor(ThreadPoolExecutor())

@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from ..waiting import PATIENCE
 
 UID = 64321
@@ -18,12 +16,6 @@ os.setgid({UID})
 os.setuid({UID})
 """
 """What is imported first: Python itself may lie where the other user may read nothing."""
-
-
-def needs_a_stranger() -> None:
-    """Skip the test, and say why, where there can be no second uid."""
-    if sys.platform != "linux":
-        pytest.skip("the kernel's tables are Linux's")
 
 
 def begin(code: str, *arguments: object, imports: str = "") -> subprocess.Popen[str]:

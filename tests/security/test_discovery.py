@@ -22,7 +22,7 @@ from ..server_driver import Server
 from ..waiting import PATIENCE
 from . import stranger
 
-pytestmark = pytest.mark.root
+pytestmark = pytest.mark.stranger
 
 TAKE_THE_PORT = """
 # Answers whatever is asked, and shows what it heard.

@@ -26,7 +26,7 @@ from ..server_driver import Server
 from ..waiting import wait_for
 from . import stranger
 
-pytestmark = pytest.mark.root
+pytestmark = pytest.mark.stranger
 
 FAKE = """
 # A pool that runs, by all that can be seen; its snapshot names a process to be killed.
@@ -95,7 +95,9 @@ async def test_a_pool_that_another_user_made_is_not_adopted(open_folder: Path) -
                     await AgentLink(lambda _: None).connect(path)
 
         await refused()
-        os.lchown(link, 0, 0)  # whoever made the link, it is none of our folders
+        os.lchown(
+            link, os.getuid(), os.getgid()
+        )  # whoever made the link, it is none of our folders
         await refused()
         real = Path(tempfile.mkdtemp(prefix="jdist-"))  # one of ours, with another's file in it
         real.chmod(0o777)

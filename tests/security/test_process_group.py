@@ -20,7 +20,7 @@ from ..pool_driver import client_of, follow, processes, request, running, text_o
 from ..rank.test_process_group import UNCONNECTED
 from . import stranger
 
-pytestmark = pytest.mark.root
+pytestmark = pytest.mark.stranger
 
 TORCH = "import torch.distributed as dist"
 READ_STORE = """

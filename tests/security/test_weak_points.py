@@ -11,7 +11,7 @@ from jupyter_dist_server.server.weak_settings import weak_points
 
 from ..server_driver import Server
 
-pytestmark = pytest.mark.root
+pytestmark = pytest.mark.stranger
 
 
 def test_weak_points_of_the_machine_are_told_at_the_start(
