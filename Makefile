@@ -106,10 +106,11 @@ types: $(INSTALLED) $(MODULES) $(UI_MODULES)
 	cd ui-tests && jlpm types:check
 
 # Tests wait for processes most of the time. The order is kept, as the longest files come early.
-# Where CI is set, what fails has a second try in new processes, to which the first left nothing.
+# Where CI is set, files in which a test failed have a second try in new processes: tests of a file may
+# go on from one another, and the first try left nothing to these.
 py-test: $(INSTALLED) $(FRONT_END)
 	pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --durations 10 $(PYTEST_OPTIONS) \
-	  || { [ -n "$$CI" ] && pytest --last-failed --last-failed-no-failures none $(PYTEST_OPTIONS); }
+	  || { [ -n "$$CI" ] && failed=$$(python -m tools.failed_files) && pytest $(PYTEST_OPTIONS) $$failed; }
 
 # In an environment of its own, with the oldest versions that pyproject.toml allows.
 test-oldest:
@@ -119,7 +120,7 @@ test-oldest:
 test-colab: $(COLAB) $(FRONT_END)
 	pytest -m colab -s tests/colab
 	.venv-colab/bin/pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS) $(COLAB_TESTS) \
-	  || { [ -n "$$CI" ] && .venv-colab/bin/pytest --last-failed --last-failed-no-failures none $(PYTEST_OPTIONS); }
+	  || { [ -n "$$CI" ] && failed=$$(python -m tools.failed_files) && .venv-colab/bin/pytest $(PYTEST_OPTIONS) $$failed; }
 
 # The browser tests in JupyterLab 4.2 and Notebook 7.2, which that environment has.
 ui-test-oldest:

@@ -149,13 +149,13 @@ class RankKernel(
         self.set_parent(idents, request, channel="shell")
         for stream in self.iopub_thread.captured:  # the user may have others in their place
             stream.set_parent(request)
-        self._publish_cell_status("busy", asked)
         outbox, sent = self.iopub_thread.outbox, self.iopub_thread.sent
         file = f"{asked.file}-rank-{os.environ['RANK']}.txt"
         outbox.begin(cell, Budget(asked.limit, file, asked.largest_display))
         handler = ignore_sigint()
         try:
             self._begin(asked.execution_count, asked.cell_id)
+            self._publish_cell_status("busy", asked)  # now that we would say so, if asked
             with self.profiled(asked.profile) as recording:
                 try:
                     self._allow_interrupts(cell)
