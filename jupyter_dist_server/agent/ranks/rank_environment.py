@@ -19,10 +19,12 @@ _NCCL = {
     "TORCH_NCCL_RETHROW_CUDA_ERRORS": "0",
     "TORCH_NCCL_ENABLE_MONITORING": "0",
     "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
+    "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": "1",
 }
 """NCCL's watchdog ends no rank, and aborts nothing: who waits 10 minutes in a debugger on one rank
 would lose the others, and after an error of CUDA their variables on the CPU. Nor does it look for
 ranks that want dumps: once the store is gone, it complains of that each second, in a cell's output.
+It would wait a minute for such a dump after a time limit of a program, and a new group for it.
 The user's variables count more.
 
 https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html
