@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -187,6 +188,25 @@ def test_a_file_that_takes_the_place_of_the_one_that_is_read(tmp_path: Path) -> 
     assert log.read() is None and log.is_gone
     path.write_text("a new one, perhaps with the same number\n")
     assert (piece := log.read()) and piece.replaced and piece.start == 0 and not log.is_gone
+
+
+def test_what_a_filesystem_calls_a_hole_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As was seen of one that had not written it yet."""
+    path = tmp_path / "log"
+    path.write_text("first\n")
+    seek = os.lseek
+
+    def no_data(file: int, place: int, how: int) -> int:
+        if how == os.SEEK_DATA:
+            raise OSError(errno.ENXIO, "no data")
+        return seek(file, place, how)
+
+    monkeypatch.setattr(os, "lseek", no_data)
+    log = LogReader(str(path))
+    assert (piece := log.read()) and piece.data == b"first\n"
+    assert (piece := log.read()) and piece.data == b""
 
 
 def test_following_says_that_the_output_was_deleted_and_shows_a_new_file(queue: Queue) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+import traceback
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from jupyter_dist_server.rank.cells.tracebacks import IDLE
+from jupyter_dist_server.rank.cells.tracebacks import IDLE, shorten
 
 from ..pool_driver import client_of, linux, request, running, text_of
 
@@ -94,3 +96,14 @@ async def test_cells_run_in_a_deleted_folder(tmp_path: Path) -> None:
         code = "import os, tempfile\nos.chdir(tempfile.mkdtemp())\nos.rmdir(os.getcwd())"
         await text_of(client, code)
         assert await text_of(client, "print('here')") == "here\n"
+
+
+def test_frames_of_a_library_in_another_environment_are_left_out() -> None:
+    space: dict[str, Any] = {}
+    source = "def deep(n):\n    return deep(n - 1) if n else 1 / 0"
+    exec(compile(source, "/opt/base/lib/python3.12/site-packages/some.py", "exec"), space)
+    try:
+        space["deep"](20)
+    except ZeroDivisionError as error:
+        shorten(error)
+        assert len(traceback.extract_tb(error.__traceback__)) == 1 + 4 + 3

@@ -93,11 +93,15 @@ def next_data(file: int, place: int, size: int) -> tuple[int, int]:
     """Return where there is data from a place on, and how much: what was cut out is a hole."""
     try:
         start = os.lseek(file, place, os.SEEK_DATA)
-        return start, os.lseek(file, start, os.SEEK_HOLE) - start
+        length = os.lseek(file, start, os.SEEK_HOLE) - start
     except OSError as error:
-        if error.errno == errno.ENXIO:  # no data from here on
-            return max(place, size), 0
-        return place, max(0, size - place)  # a filesystem without holes
+        if error.errno != errno.ENXIO:  # a filesystem without holes
+            return place, max(0, size - place)
+        start, length = max(place, size), 0  # no data from here on
+    # Some filesystems call a hole what is only in memory yet.
+    if start > place and os.pread(file, min(PIECE, start - place), place).strip(b"\0"):
+        return place, start - place
+    return start, length
 
 
 def text_of(piece: Piece) -> tuple[str, int]:

@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import inspect
 import os
+import re
 import sysconfig
 from functools import cache
 from types import TracebackType
@@ -19,7 +20,9 @@ from IPython.core.ultratb import FormattedTB
 from pygments.formatters.terminal256 import Terminal256Formatter
 from pygments.lexer import RegexLexerMeta
 
-_LIBRARIES = ("<frozen ", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
+_STANDARD_LIBRARY = ("<frozen ", sysconfig.get_path("stdlib"))
+_INSTALLED = re.compile(r"/(site|dist)-packages/")
+"""Also those of another environment, on which a virtual one is based."""
 _FIRST, _LAST = 4, 3
 """How many frames are kept of those that an interrupt has ended in libraries."""
 IDLE = 1.0
@@ -113,7 +116,8 @@ def shorten(error: BaseException) -> None:
         trace = trace.tb_next
     first = 0
     for number, frame in enumerate(frames, 1):
-        if not frame.tb_frame.f_code.co_filename.startswith(_LIBRARIES):
+        file = frame.tb_frame.f_code.co_filename
+        if not (file.startswith(_STANDARD_LIBRARY) or _INSTALLED.search(file)):
             first = number  # the user's own code is kept
     left_out = len(frames) - first - _FIRST - _LAST
     if left_out > 1:
