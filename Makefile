@@ -19,6 +19,7 @@
 #   make screenshots   takes the pictures in docs/images
 #   make test-oldest   runs the tests in Python with the oldest versions allowed; needs Python 3.10
 #   make test-colab   installs the wheel in a running kernel with the releases of Colab's and Kaggle's images, and runs tests there
+#   make test-ipykernel   runs the tests of ranks with five other releases of ipykernel
 #   make ui-test-oldest   runs the browser tests in the oldest JupyterLab allowed; needs Python 3.10
 #   make fuzz   sends 10,000 made-up requests and 2,000 hostile frames to a server, and shows what holds it up
 #   make gpu-test   tests what needs an NVIDIA GPU, on a machine that has one
@@ -59,7 +60,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help environment demo lab lab-fake fuzz gpu-test ray-test test-hub test-libraries bench bench-peers bench-telemetry bench-front-end bench-cluster bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest test-colab ui-test-oldest lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help environment demo lab lab-fake fuzz gpu-test ray-test test-hub test-libraries bench bench-peers bench-telemetry bench-front-end bench-cluster bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest test-colab test-ipykernel ui-test-oldest lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -121,6 +122,14 @@ test-colab: $(COLAB) $(FRONT_END)
 	pytest -m colab -s tests/colab
 	.venv-colab/bin/pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS) $(COLAB_TESTS) \
 	  || { [ -n "$$CI" ] && failed=$$(python -m tools.failed_files) && .venv-colab/bin/pytest $(PYTEST_OPTIONS) $$failed; }
+
+# Between the oldest release, in `test-colab`, and the newest, in `py-test`.
+IPYKERNELS := 6.29.5 6.30.1 7.0.1 7.1.0 7.2.0
+test-ipykernel: $(INSTALLED)
+	for release in $(IPYKERNELS); do \
+	  pip install -q --no-compile --no-deps --upgrade --target .bench/ipykernel-$$release ipykernel==$$release && \
+	  PYTHONPATH=$(abspath .bench)/ipykernel-$$release pytest -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_OPTIONS) tests/rank || exit 1; \
+	done
 
 # The browser tests in JupyterLab 4.2 and Notebook 7.2, which that environment has.
 ui-test-oldest:
