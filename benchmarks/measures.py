@@ -9,6 +9,8 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import psutil
+
 from tests.environment import tagged
 
 from .fronts import Run, proportional_set_size
@@ -26,6 +28,8 @@ class Sizes:
     """Printed by each rank."""
     growth_lines: int = 40_000
     """Printed by all ranks together."""
+    cells: int = 2_000
+    """Run one after another."""
     mebibytes: int = 100
     blocked: float = 2.0
     """Seconds for which the server is held up."""
@@ -67,6 +71,24 @@ def latency(system: System, sizes: Sizes) -> Values:
     early = "import time\nprint('VIS' + 'IBLE')\ntime.sleep(1)"
     first = (system.run(early, linger=system.settle).seconds_to("VISIBLE") for _ in range(3))
     values["first_ms"] = 1e3 * statistics.median(first)
+    return values
+
+
+def lasting(system: System, sizes: Sizes) -> Values:
+    """The processor time that an empty cell takes of a rank, and empty cells after many others."""
+    ranks = [psutil.Process(pid) for pid in system.rank_pids().values()]
+
+    def used() -> float:
+        return sum(sum(rank.cpu_times()[:2]) for rank in ranks)
+
+    few = max(2, sizes.cells // 20)
+    before = used()
+    first = median_ms(lambda: system.run("pass"), few)
+    values = {"cpu_ms": 1e3 * (used() - before) / few / len(ranks)}
+    if isinstance(system, Ours):
+        for _ in range(sizes.cells - 2 * few):
+            system.run("pass")
+        values["lasting_ratio"] = median_ms(lambda: system.run("pass"), few) / first
     return values
 
 
@@ -210,7 +232,19 @@ def wrong_lines(text: str, ranks: int, lines: int) -> int:
     return wrong + ranks * lines - len(seen)
 
 
-MEASURES = (start, memory, latency, blocked, moving, growth, printing, dying, stopping, explaining)
+MEASURES = (
+    start,
+    memory,
+    latency,
+    lasting,
+    blocked,
+    moving,
+    growth,
+    printing,
+    dying,
+    stopping,
+    explaining,
+)
 
 
 def measure(system: System, sizes: Sizes) -> tuple[Values, dict[str, str]]:
