@@ -102,7 +102,7 @@ def test_without_a_server(name: str, folder: Path, tmp_path: Path) -> None:
     notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
     client = NotebookClient(
         notebook,
-        timeout=PATIENCE,
+        timeout=int(PATIENCE),
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
         skip_cells_with_tag=INSTALLS,

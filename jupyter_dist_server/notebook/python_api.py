@@ -235,7 +235,8 @@ def _shown_before_ipython_8(shell: Any, file: str) -> tuple[str, str] | None:
     history = shell.history_manager
     cells = zip(history.input_hist_raw, history.input_hist_parsed, strict=False)
     for number, (raw, code) in reversed(list(enumerate(cells))):
-        if shell.compile.get_code_name(raw, code, number) == file:
+        # The history has cells without the newline at their end.
+        if file in (shell.compile.get_code_name(raw + end, code, number) for end in ("", "\n")):
             return "Cell", f"In[{number}]"
     return None
 
