@@ -53,8 +53,10 @@ _PRELOADED_IF_THERE = (
     "ipykernel.debugger",  # and with it debugpy: half of the time that a rank would take to start
     "IPython.core.completerlib",
     "IPython.core.debugger",
+    "IPython.core.logger",
     "IPython.core.oinspect",
     "IPython.extensions.storemagic",
+    "traitlets.config.argcomplete_config",  # where there is argcomplete
 )
 """The same, if this release of ipykernel or IPython has it."""
 _DRIVER = "libcuda.so.1"
