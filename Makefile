@@ -111,7 +111,7 @@ types: $(INSTALLED) $(MODULES) $(UI_MODULES)
 # go on from one another, and the first try left nothing to these.
 py-test: $(INSTALLED) $(FRONT_END)
 	pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --durations 10 $(PYTEST_OPTIONS) \
-	  || { [ -n "$$CI" ] && failed=$$(python -m tools.failed_files) && pytest $(PYTEST_OPTIONS) $$failed; }
+	  || { [ $$? = 1 ] && [ -n "$$CI" ] && failed=$$(python -m tools.failed_files) && pytest $(PYTEST_OPTIONS) $$failed; }
 
 # In an environment of its own, with the oldest versions that pyproject.toml allows.
 test-oldest:
@@ -121,7 +121,7 @@ test-oldest:
 test-colab: $(COLAB) $(FRONT_END)
 	pytest -m colab -s tests/colab
 	.venv-colab/bin/pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS) $(COLAB_TESTS) \
-	  || { [ -n "$$CI" ] && failed=$$(python -m tools.failed_files) && .venv-colab/bin/pytest $(PYTEST_OPTIONS) $$failed; }
+	  || { [ $$? = 1 ] && [ -n "$$CI" ] && .venv-colab/bin/pytest --last-failed --last-failed-no-failures none $(PYTEST_OPTIONS) $(COLAB_TESTS); }
 
 # Between the oldest release, in `test-colab`, and the newest, in `py-test`.
 IPYKERNELS := 6.29.5 6.30.1 7.0.1 7.1.0 7.2.0

@@ -32,18 +32,17 @@ def this_network() -> str:
 
 @contextmanager
 def own_network(*, up: bool = True) -> Iterator[None]:
-    """Have this thread, and what it starts, in a network namespace of its own, if we are root.
+    """Have this thread, and what it starts, in a network namespace of its own, where we may.
 
     Its loopback interface is `up`, or not.
     See https://man7.org/linux/man-pages/man7/network_namespaces.7.html.
     """
-    if os.geteuid() != 0:
+    libc = ctypes.CDLL(None, use_errno=True)
+    before = os.open(_THIS, os.O_RDONLY) if this_network() else -1
+    if before < 0 or libc.unshare(_CLONE_NEWNET):
         yield
         return
-    libc = ctypes.CDLL(None, use_errno=True)
-    before = os.open(_THIS, os.O_RDONLY)
     try:
-        _checked(libc.unshare(_CLONE_NEWNET))
         with socket.socket() as sock:
             request = struct.pack("16sh14x", b"lo", _IFF_UP if up else 0)
             fcntl.ioctl(sock, _SIOCSIFFLAGS, request)

@@ -1,4 +1,4 @@
-"""Print the files in which tests failed in the last run of pytest here; fail if there are none."""
+"""Print the files with tests that failed when they last ran here; fail if there are none."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ _PRELOADED_IF_THERE = (
     "IPython.core.logger",
     "IPython.core.oinspect",
     "IPython.extensions.storemagic",
-    "traitlets.config.argcomplete_config",  # where there is argcomplete
+    "traitlets.config.argcomplete_config",  # which it imports where argcomplete is installed
 )
 """The same, if this release of ipykernel or IPython has it."""
 _DRIVER = "libcuda.so.1"

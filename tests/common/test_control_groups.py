@@ -68,3 +68,16 @@ def test_groups_of_version_2(own: str, above: str, tmp_path: Path) -> None:
         (folder / "cpu.max").write_text(f"{quota} 100000\n")
         (folder / "memory.max").write_text(quota + "\n")
     assert (usable_cores(tmp_path, ours), usable_memory(tmp_path, ours)) == (1, 100_000)
+
+
+@pytest.mark.parametrize("seen", ["job", "."])
+def test_groups_of_version_1(seen: str, tmp_path: Path) -> None:
+    """Of a container, only the root of its groups may be seen."""
+    ours = tmp_path / "cgroup"
+    ours.write_text("9:cpuacct,cpu:/job\n4:memory:/job\n0::/\n")
+    for controller in ("cpu", "memory"):
+        (tmp_path / controller / seen).mkdir(parents=True)
+    (tmp_path / "cpu" / seen / "cpu.cfs_quota_us").write_text("100000\n")
+    (tmp_path / "cpu" / seen / "cpu.cfs_period_us").write_text("100000\n")
+    (tmp_path / "memory" / seen / "memory.limit_in_bytes").write_text("100000\n")
+    assert (usable_cores(tmp_path, ours), usable_memory(tmp_path, ours)) == (1, 100_000)

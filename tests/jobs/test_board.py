@@ -6,7 +6,9 @@ import fcntl
 import json
 import os
 import signal
+import sys
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -197,6 +199,24 @@ def test_gpus_are_not_kept_for_ever_for_who_says_to_be_first(
     clock[0] += 1.0
     assert look().starts == {"2": ("GPU-1",)}
     board.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no affinity")
+def test_others_first_have_the_cores_that_we_may_not_use(leases: Path) -> None:
+    """As a container has it that shares the folder with others."""
+    allowed, cores = os.sched_getaffinity(0), os.cpu_count() or 1
+    os.sched_setaffinity(0, [min(allowed)])
+    board = show(want("1", 0, cpus=cores - 1), want("2", 0, cpus=cores))
+    holder = Leaseholder(pool="job-7-of-others", pid=1, since=1.0, job=7, cpus=cores - 1)
+    try:
+        with closing(Lease.take([], holder)):
+            found = situation(None, [], posted())
+            assert found.machine.cpus == 1
+            assert [one.cpus for one in found.held] == [0]
+            assert {one.id.split()[-1]: one.cpus for one in found.ordered} == {"1": 0, "2": 1}
+    finally:
+        os.sched_setaffinity(0, allowed)
+        board.close()
 
 
 def test_the_order_lock_is_waited_for_and_then_done_without(leases: Path) -> None:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the surrounding
 
 ROOT = Path(__file__).parents[2]
 root = pytest.mark.root
-MEMORY = 768 << 20
+MEMORY = 1536 << 20
 
 
 @pytest.fixture

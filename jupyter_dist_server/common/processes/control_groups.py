@@ -74,7 +74,8 @@ def folders(controller: str, mounted: Path = _MOUNTED, ours: Path = _OURS) -> It
     for line in _read(ours).splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers or controller in controllers.split(","):
-            root = mounted / controllers
+            # In version 1, controllers that are mounted together have a link for each.
+            root = mounted / (controller if controllers else "")
             group = root / path.lstrip("/")
             yield from (
                 one for one in (group, *group.parents) if one.is_relative_to(root) and one.is_dir()

@@ -97,10 +97,9 @@ def next_data(file: int, place: int, size: int) -> tuple[int, int]:
     except OSError as error:
         if error.errno != errno.ENXIO:  # a filesystem without holes
             return place, max(0, size - place)
-        start, length = max(place, size), 0  # no data from here on
-    # Some filesystems call a hole what is only in memory yet.
-    if start > place and os.pread(file, min(PIECE, start - place), place).strip(b"\0"):
-        return place, start - place
+        # No data from here on; but some filesystems call a hole what is only in memory yet.
+        there = os.pread(file, PIECE, place)
+        return place, len(there) if there.strip(b"\0") else 0
     return start, length
 
 

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ...common.processes.control_groups import (
     machine_cores,
@@ -27,6 +27,9 @@ from .wants import Held, Machine, Want, in_order
 
 if TYPE_CHECKING:
     from ...gpus.gpu_state import GpuState
+
+
+Given = TypeVar("Given", Held, Want)
 
 
 @dataclass(frozen=True)
@@ -75,16 +78,13 @@ def situation(
     leases = holders(gpus.inventory) if gpus else {}
     held = [_held(job, user) for job in active]
     ours = {one.id for one in held}
-    cores, memory = usable_cores(), usable_memory()
+    beside = _Beside(machine_cores() - usable_cores(), machine_memory() - usable_memory())
+    left = beside
     for said in running():
         if said.user != user or said.store != store or str(said.job) not in ours:
             one = _leased(said, now)
-            # Where a container or a Slurm job gives us a part, others take nothing of it.
-            if cores < machine_cores():
-                one = replace(one, cpus=0)
-            if memory < machine_memory():
-                one = replace(one, memory=0)
-            held.append(one)
+            held.append(left.beyond(one))
+            left = _Beside(max(0, left.cpus - one.cpus), max(0, left.memory - one.memory))
     known = {uuid for one in held for uuid in one.gpus}
     held += [Held(f"lock {uuid}", "", frozenset([uuid]), now) for uuid in leases.keys() - known]
     if gpus and strangers is None:
@@ -92,14 +92,30 @@ def situation(
     machine = Machine(
         {gpu.uuid: gpu.memory_total for gpu in gpus.inventory.gpus} if gpus else {},
         frozenset(strangers or ()) - leases.keys(),
-        cores,
-        memory,
+        usable_cores(),
+        usable_memory(),
     )
     possible: list[Want] = []
     impossible: list[Want] = []
-    for want in [*wants, *wants_of(others)]:
+    for want in [*wants, *map(beside.beyond, wants_of(others))]:
         (impossible if never(machine, want) else possible).append(want)
     return Situation(machine, held, in_order(held, possible, now) + impossible, leases, now)
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """What the machine has and we may not use, in a container or a Slurm job: others have it."""
+
+    cpus: int
+    memory: int
+
+    def beyond(self, one: Given) -> Given:
+        """Return what somebody takes, or wants, of what we may use."""
+        if not (self.cpus or self.memory):
+            return one
+        return replace(
+            one, cpus=max(0, one.cpus - self.cpus), memory=max(0, one.memory - self.memory)
+        )
 
 
 def others(store: Store) -> list[Posted]:
