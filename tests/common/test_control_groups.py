@@ -34,8 +34,8 @@ def inside(group: Path, code: str) -> str:
 
 def test_all_is_usable_where_nothing_limits_it() -> None:
     none = Path("/none/such")
-    assert usable_memory(none, none) == machine_memory()
-    assert usable_cores(none, none) == len(os.sched_getaffinity(0)) <= machine_cores()
+    assert usable_memory(none) == machine_memory()
+    assert usable_cores(none) == len(os.sched_getaffinity(0)) <= machine_cores()
 
 
 def test_affinity_limits_cores() -> None:
@@ -59,25 +59,29 @@ def test_memory_of_a_group_is_limited() -> None:
         assert inside(group, "print(usable_memory())") == str(1 << 30)
 
 
+def groups(root: Path, ours: str) -> Path:
+    """Write which groups are ours, and return where groups are."""
+    (root / "proc/self").mkdir(parents=True)
+    (root / "proc/self/cgroup").write_text(ours)
+    return root / "sys/fs/cgroup"
+
+
 @pytest.mark.parametrize(("own", "above"), [("max", "100000"), ("100000", "max")])
 def test_groups_of_version_2(own: str, above: str, tmp_path: Path) -> None:
-    ours = tmp_path / "cgroup"
-    ours.write_text("0::/slice/job\n")
-    for folder, quota in ((tmp_path / "slice", above), (tmp_path / "slice/job", own)):
-        folder.mkdir()
+    top = groups(tmp_path, "0::/slice/job\n")
+    for folder, quota in ((top / "slice", above), (top / "slice/job", own)):
+        folder.mkdir(parents=True)
         (folder / "cpu.max").write_text(f"{quota} 100000\n")
         (folder / "memory.max").write_text(quota + "\n")
-    assert (usable_cores(tmp_path, ours), usable_memory(tmp_path, ours)) == (1, 100_000)
+    assert (usable_cores(tmp_path), usable_memory(tmp_path)) == (1, 100_000)
 
 
 @pytest.mark.parametrize("seen", ["job", "."])
 def test_groups_of_version_1(seen: str, tmp_path: Path) -> None:
-    """Of a container, only the root of its groups may be seen."""
-    ours = tmp_path / "cgroup"
-    ours.write_text("9:cpuacct,cpu:/job\n4:memory:/job\n0::/\n")
-    for controller in ("cpu", "memory"):
-        (tmp_path / controller / seen).mkdir(parents=True)
-    (tmp_path / "cpu" / seen / "cpu.cfs_quota_us").write_text("100000\n")
-    (tmp_path / "cpu" / seen / "cpu.cfs_period_us").write_text("100000\n")
-    (tmp_path / "memory" / seen / "memory.limit_in_bytes").write_text("100000\n")
-    assert (usable_cores(tmp_path, ours), usable_memory(tmp_path, ours)) == (1, 100_000)
+    """Of a container, only the topmost of its groups may be seen."""
+    top = groups(tmp_path, "9:cpuacct,cpu:/job\n4:memory:/job\n0::/\n")
+    for name in ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us", "memory/memory.limit_in_bytes"):
+        controller, _, file = name.partition("/")
+        (top / controller / seen).mkdir(parents=True, exist_ok=True)
+        (top / controller / seen / file).write_text("100000\n")
+    assert (usable_cores(tmp_path), usable_memory(tmp_path)) == (1, 100_000)

@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from jupyter_dist_server.rank.cells.tracebacks import IDLE, shorten
 
 from ..pool_driver import client_of, linux, request, running, text_of
@@ -102,8 +104,7 @@ def test_frames_of_a_library_in_another_environment_are_left_out() -> None:
     space: dict[str, Any] = {}
     source = "def deep(n):\n    return deep(n - 1) if n else 1 / 0"
     exec(compile(source, "/opt/base/lib/python3.12/site-packages/some.py", "exec"), space)
-    try:
+    with pytest.raises(ZeroDivisionError) as raised:
         space["deep"](20)
-    except ZeroDivisionError as error:
-        shorten(error)
-        assert len(traceback.extract_tb(error.__traceback__)) == 1 + 4 + 3
+    shorten(raised.value)
+    assert len(traceback.extract_tb(raised.value.__traceback__)) == 1 + 4 + 3

@@ -95,9 +95,7 @@ async def test_a_pool_that_another_user_made_is_not_adopted(open_folder: Path) -
                     await AgentLink(lambda _: None).connect(path)
 
         await refused()
-        os.lchown(
-            link, os.getuid(), os.getgid()
-        )  # whoever made the link, it is none of our folders
+        os.lchown(link, os.getuid(), os.getgid())  # a link of ours is no folder of ours either
         await refused()
         real = Path(tempfile.mkdtemp(prefix="jdist-"))  # one of ours, with another's file in it
         real.chmod(0o777)

@@ -24,7 +24,7 @@ _NCCL = {
 """NCCL's watchdog ends no rank, and aborts nothing: who waits 10 minutes in a debugger on one rank
 would lose the others, and after an error of CUDA their variables on the CPU. Nor does it look for
 ranks that want dumps: once the store is gone, it complains of that each second, in a cell's output.
-It would wait a minute for such a dump after a time limit of a program, and a new group for it.
+After a program's time limit it would wait a minute for such dumps, and the next group for it.
 The user's variables count more.
 
 https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html

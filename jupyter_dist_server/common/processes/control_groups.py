@@ -12,8 +12,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-_MOUNTED = Path("/sys/fs/cgroup")
-_OURS = Path("/proc/self/cgroup")
+_ROOT = Path("/")
 
 
 def machine_cores() -> int:
@@ -26,64 +25,51 @@ def machine_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def usable_cores(mounted: Path = _MOUNTED, ours: Path = _OURS) -> int:
-    """Return how many cores this process may keep busy.
+def usable_cores(root: Path = _ROOT) -> int:
+    """Return how many cores this process may keep busy; `root` has ``proc`` and ``sys``.
 
     Its affinity (``taskset``, Slurm) limits them, and so does a quota of time, as containers have.
-
-    Parameters
-    ----------
-    mounted : Path
-        Where control groups are.
-    ours : Path
-        Which ones are ours.
     """
     known = hasattr(os, "sched_getaffinity")  # macOS has none
     cores = len(os.sched_getaffinity(0)) if known else machine_cores()
-    for folder in folders("cpu", mounted, ours):
-        first = f"{_read(folder, 'cpu.cfs_quota_us')} {_read(folder, 'cpu.cfs_period_us')}"
-        quota, _, period = (_read(folder, "cpu.max") or first).partition(" ")
+    for folder in folders("cpu", root):
+        limit = _read(folder / "cpu.max") or " ".join(
+            _read(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")
+        )
+        quota, _, period = limit.partition(" ")
         if quota.isdecimal() and period.isdecimal():  # not “max”, or -1
             cores = min(cores, max(1, math.ceil(int(quota) / int(period))))
     return cores
 
 
-def usable_memory(mounted: Path = _MOUNTED, ours: Path = _OURS) -> int:
-    """Return how many bytes of memory this process and those beside it may use.
-
-    Parameters
-    ----------
-    mounted : Path
-        Where control groups are.
-    ours : Path
-        Which ones are ours.
-    """
+def usable_memory(root: Path = _ROOT) -> int:
+    """Return how many bytes of memory this process, and those beside it, may use."""
     memory = machine_memory()
-    for folder in folders("memory", mounted, ours):
-        for name in ("memory.max", "memory.limit_in_bytes"):
-            if (limit := _read(folder, name)).isdecimal():  # not “max”
-                memory = min(memory, int(limit))
+    for folder in folders("memory", root):
+        limit = _read(folder / "memory.max") or _read(folder / "memory.limit_in_bytes")
+        if limit.isdecimal():  # not “max”
+            memory = min(memory, int(limit))
     return memory
 
 
-def folders(controller: str, mounted: Path = _MOUNTED, ours: Path = _OURS) -> Iterator[Path]:
+def folders(controller: str, root: Path = _ROOT) -> Iterator[Path]:
     """Yield the folders of our group for a controller, and of those above it, so far as we see.
 
-    In a container, only the root of its own groups may be there.
+    In a container, only the topmost of its own groups may be there.
     """
-    for line in _read(ours).splitlines():
+    for line in _read(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers or controller in controllers.split(","):
             # In version 1, controllers that are mounted together have a link for each.
-            root = mounted / (controller if controllers else "")
-            group = root / path.lstrip("/")
+            top = root / "sys/fs/cgroup" / (controller if controllers else "")
+            group = top / path.lstrip("/")
             yield from (
-                one for one in (group, *group.parents) if one.is_relative_to(root) and one.is_dir()
+                one for one in (group, *group.parents) if one.is_relative_to(top) and one.is_dir()
             )
 
 
-def _read(*path: str | Path) -> str:
+def _read(path: Path) -> str:
     try:
-        return Path(*path).read_text().strip()
+        return path.read_text().strip()
     except OSError:  # another version's, or of a controller that is off
         return ""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...gpus.gpu_state import GpuState
 
 
-Given = TypeVar("Given", Held, Want)
+_Given = TypeVar("_Given", Held, Want)
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def situation(
     leases = holders(gpus.inventory) if gpus else {}
     held = [_held(job, user) for job in active]
     ours = {one.id for one in held}
-    beside = _Beside(machine_cores() - usable_cores(), machine_memory() - usable_memory())
-    left = beside
+    cores, memory = usable_cores(), usable_memory()
+    left = beside = _Beside(machine_cores() - cores, machine_memory() - memory)
     for said in running():
         if said.user != user or said.store != store or str(said.job) not in ours:
             one = _leased(said, now)
@@ -92,8 +92,8 @@ def situation(
     machine = Machine(
         {gpu.uuid: gpu.memory_total for gpu in gpus.inventory.gpus} if gpus else {},
         frozenset(strangers or ()) - leases.keys(),
-        usable_cores(),
-        usable_memory(),
+        cores,
+        memory,
     )
     possible: list[Want] = []
     impossible: list[Want] = []
@@ -109,7 +109,7 @@ class _Beside:
     cpus: int
     memory: int
 
-    def beyond(self, one: Given) -> Given:
+    def beyond(self, one: _Given) -> _Given:
         """Return what somebody takes, or wants, of what we may use."""
         if not (self.cpus or self.memory):
             return one
