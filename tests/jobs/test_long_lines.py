@@ -54,3 +54,15 @@ def test_a_long_line_is_paged_and_searched_in_pieces(log: Path) -> None:
         found = reader.find("LAST", 0)
         assert found and b"last\n" in found.data and len(found.data) <= PIECE
         assert reader.find("not there", 0) is None
+
+
+def test_a_hole_at_the_end_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("first\n")
+    os.truncate(path, 1 << 40)
+    with closing(LineReader(str(path))) as reader:
+        assert reader.before(-1).data.startswith(b"first\n")
+        assert reader.find("not there", 0) is None
+    follower = LogReader(str(path))
+    assert (piece := follower.read()) and piece.data.startswith(b"first\n")
+    assert (piece := follower.read()) and piece.data == b"" and piece.start == piece.size

@@ -99,7 +99,7 @@ def next_data(file: int, place: int, size: int) -> tuple[int, int]:
             return place, max(0, size - place)
         # No data from here on; but some filesystems call a hole what is only in memory yet.
         there = os.pread(file, PIECE, place)
-        return place, len(there) if there.strip(b"\0") else 0
+        return (place, len(there)) if there.strip(b"\0") else (max(place, size), 0)
     return start, length
 
 
