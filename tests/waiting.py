@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-PATIENCE = 120.0
+from jupyter_dist_server.common.patience import patience
+
+PATIENCE = patience.start
 """Seconds that a test waits for anything. It is only ever spent when a test fails, so it is
 generous: the machine may be busy with other work."""
-
-
 _SHARE = 10
 """How many times as long as a look takes we pause after it: others need the processor."""
 

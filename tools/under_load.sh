@@ -2,6 +2,7 @@
 # Runs a command while two processes do nothing but use the processor:
 #   tools/under_load.sh make test
 set -u
+export JUPYTER_DIST_PATIENCE=3
 loops=()
 for _ in 1 2; do
   while :; do :; done &

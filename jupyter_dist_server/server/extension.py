@@ -11,9 +11,10 @@ from typing import Any
 
 from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.utils import url_path_join
-from traitlets import Bool, CaselessStrEnum, Float
+from traitlets import Bool, CaselessStrEnum, Float, default
 
 from ..common.background_tasks import Tasks
+from ..common.patience import patience
 from ..common.processes.program_path import let_programs_find_jdist
 from ..common.protocol.agents.attachment import SERVER, Owner
 from ..common.server_file import write_discovery_file
@@ -103,6 +104,14 @@ class JupyterDistApp(ExtensionApp):
         config=True,
         help="""Seconds that the GPUs are still read after the last panel was closed.""",
     )
+    patience = Float(
+        min=0.01,
+        max=100.0,
+        config=True,
+        help="""Factor for all limits of waits on other processes, nodes and drivers, here and in
+        notebooks, ranks and jobs. Raise it on a machine that is always overloaded. The default is
+        JUPYTER_DIST_PATIENCE in the server's environment, or 1.""",
+    )
     let_kernels_find_us = Bool(
         True,
         config=True,
@@ -111,8 +120,13 @@ class JupyterDistApp(ExtensionApp):
         kernel, and the panel does not show them.""",
     )
 
+    @default("patience")
+    def _default_patience(self) -> float:
+        return patience.factor
+
     def initialize_settings(self) -> None:
         """Make what handlers share."""
+        patience.set(self.patience)
         let_programs_find_jdist()
         if self.serverapp:
             self.serverapp.config.HighlightMagicsPreprocessor.languages.update(_CELLS_ON_RANKS)
