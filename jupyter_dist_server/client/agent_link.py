@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from ..common.errors import DistError
 from ..common.network.peers import check_unix_peer
 from ..common.pool_folder import AGENT_SOCKET
 from ..common.processes.process_ref import ProcessRef, is_stopped
+from ..common.processes.why_silent import PHRASES, why_each_silent, why_silent
 from ..common.protocol.agents.agent_messages import (
     AgentNews,
     Command,
@@ -34,6 +35,7 @@ from ..common.protocol.agents.agent_messages import (
 from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_file import CONFIG
 from .execution_lock import ExecutionLock
+from .ranks.rank_connection import rank_silent
 
 _LOG = logging.getLogger(__name__)
 
@@ -84,13 +86,18 @@ def look_at_agent(folder: Path, patience: float) -> Snapshot | None:
     return snapshot
 
 
-def agent_silent(pid: int | None) -> Reason:
-    """Say that an agent does not answer; its ranks may be well, but nobody looks after them."""
-    which = f" (pid {pid})" if pid else ""
+async def agent_silent(process: ProcessRef | None) -> Reason:
+    """Say why an agent does not respond; its ranks may be well, but nobody looks after them."""
+    cause = await why_silent(process)
+    which, hint = "", "Stop the pool with %dist_shutdown, and start a new one with %dist_init."
+    if process:
+        which = f" (pid {process.pid})"
+        if cause == "stopped":
+            hint = f"Continue it with kill -CONT {process.pid}, or stop the pool: %dist_shutdown"
+    if cause == "starved":
+        hint = "Try again when other programs use the processors less."
     return Reason(
-        "agent_silent",
-        f"The pool's agent{which} does not respond: it is stopped, or hangs.",
-        "Stop the pool with %dist_shutdown, and start a new one with %dist_init.",
+        "agent_silent", f"The pool's agent{which} does not respond: it is {PHRASES[cause]}.", hint
     )
 
 
@@ -120,11 +127,15 @@ def unreachable(folder: Path, error: OSError) -> DistError:
     )
 
 
+def _process_here(rank: RankState) -> ProcessRef | None:
+    """Return the process of a rank, unless it is on another node."""
+    return ProcessRef(rank.pid, rank.start_ticks) if rank.pid and rank.start_ticks else None
+
+
 def _is_stopped_here(rank: RankState) -> bool:
     """See for ourselves, as its agent may be stopped, too, or be told nothing by a debugger."""
-    return bool(
-        rank.pid and rank.start_ticks and is_stopped(ProcessRef(rank.pid, rank.start_ticks))
-    )
+    process = _process_here(rank)
+    return process is not None and is_stopped(process)
 
 
 class AgentLink:
@@ -226,24 +237,31 @@ class AgentLink:
         """Ask the agent for an answer; tell whether it is there, but none came."""
         return not await self.answers() and not self.closed.is_set()
 
-    def silent_error(self) -> DistError:
-        """Return what to raise if the agent does not answer."""
-        return agent_silent(self.snapshot.process.pid if self.snapshot else None).error()
+    async def silent_error(self) -> DistError:
+        """Return what to raise if the agent does not respond."""
+        return (await agent_silent(self.process)).error()
 
     async def acquire_lock(self, unless: asyncio.Event) -> bool:
-        """Wait for the execution lock, however long others keep it, but not for a silent agent."""
+        """Wait for the execution lock, however long others keep it, but not for a stuck agent."""
         if self.lock.is_held:
             return await self.lock.acquire(unless=unless)
         taking = asyncio.create_task(self.lock.acquire(unless=unless))
         try:
             while not (await asyncio.wait({taking}, timeout=_CHECK_AGENT))[0]:
-                if await self.is_silent() and not taking.done():
-                    raise self.silent_error()
+                if not await self.is_silent() or await why_silent(self.process) == "starved":
+                    continue
+                if not taking.done():
+                    raise await self.silent_error()
         except BaseException:
             if not taking.cancel() and taking.result():
                 self.lock.release()
             raise
         return taking.result()
+
+    @property
+    def process(self) -> ProcessRef | None:
+        """The agent's, once it has spoken."""
+        return self.snapshot.process if self.snapshot else None
 
     @property
     def generation(self) -> int:
@@ -271,6 +289,16 @@ class AgentLink:
             and rank.state != "dead"
             and (rank.stopped or _is_stopped_here(rank))
         ]
+
+    async def rank_silent(self, ranks: Collection[int]) -> DistError:
+        """Return what to raise if some ranks do not respond."""
+        states = self.snapshot.ranks if self.snapshot else []
+        processes = {rank.rank: _process_here(rank) for rank in states if rank.rank in ranks}
+        here = {rank: process for rank, process in processes.items() if process}
+        causes = await why_each_silent(here)
+        causes |= dict.fromkeys(self.stopped(ranks), "stopped")
+        known = {rank: causes.get(rank, "unknown") for rank in sorted(ranks)}
+        return rank_silent(known, len(states))
 
     def interrupt(self, ranks: Iterable[int]) -> None:
         """Have SIGINT sent to ranks and to the subprocesses in their groups."""

@@ -9,7 +9,6 @@ from typing import Any
 from ..common.protocol.jupyter_messages import Message
 from ..common.protocol.ranks.rank_messages import RankRequest
 from .pool_client import PoolClient
-from .ranks.rank_connection import rank_silent
 
 _LOOK = 2.0
 """Seconds after which it is looked whether a rank that does not reply is stopped."""
@@ -50,7 +49,7 @@ async def ask_at_length(
     try:
         while not (await asyncio.wait({asking}, timeout=_LOOK))[0]:
             if stopped := client.link.stopped(ranks):
-                raise rank_silent(stopped, client.world_size)
+                raise await client.link.rank_silent(stopped)
         return asking.result()
     finally:
         asking.cancel()

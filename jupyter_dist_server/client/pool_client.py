@@ -19,7 +19,7 @@ from .cell_execution import Execution, OnOutput, Reply
 from .executions_by_request import Executions
 from .group_recovery import GroupRecovery
 from .interrupt import Interrupter
-from .ranks.rank_connection import RankConnection, rank_silent
+from .ranks.rank_connection import RankConnection
 from .widget_comms import CommListener, NobodyListens, is_of_comms
 
 OUTPUT_LIMIT = 10_000_000
@@ -90,7 +90,7 @@ class PoolClient(RankConnection):
             raise unreachable(self.folder, error) from error
         except asyncio.TimeoutError:
             await self.close()
-            raise self.link.silent_error() from None
+            raise await self.link.silent_error() from None
         self._tasks.add(self._end_queries_when_closed())
         self.open()
         if outputs:
@@ -235,7 +235,7 @@ class PoolClient(RankConnection):
             for wait in waits:
                 wait.cancel()
         if silent := set(self.silent) & set(execution.outstanding):
-            raise rank_silent(sorted(silent), self.world_size)
+            raise await self.link.rank_silent(silent)
 
     async def repair_group(self) -> bool:
         """Make the process group whole, unless another notebook's cell runs; tell whether it is."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from ..client.agent_link import AgentLink, agent_silent, can_connect, folder_removed
+from ..client.agent_link import AgentLink, can_connect, folder_removed
 from ..common.background_tasks import any_of
 from ..common.processes.pool_processes import ended_now, members_of_pool, session_members
 from ..common.processes.process_ref import ProcessRef
@@ -137,9 +137,15 @@ class PoolAgent:
 
     async def _watch(self, tell: Callable[[str, bool], None]) -> None:
         folder = Path(self._record.folder)
+        told = ""
         while True:
             await asyncio.sleep(_LOOK)
-            tell(agent_silent(self.pid).message, await self.is_silent())
+            silent = await self.is_silent()
+            said = (await self.link.silent_error()).message if silent else ""
+            for notice, holds in ((told, False), (said, True)):
+                if notice and said != told:
+                    tell(notice, holds)
+            told = said
             tell(folder_removed(folder).message, not await asyncio.to_thread(can_connect, folder))
 
     def note_ranks(self) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ..client.agent_link import agent_silent, can_connect, folder_removed
+from ..client.agent_link import can_connect, folder_removed
 from ..client.cell_execution import Execution
 from ..client.interrupt import interrupter_of
 from ..common.background_tasks import Tasks
@@ -182,7 +182,7 @@ class RankCommands:
     async def _check_heard(self) -> None:
         """Make sure that the agent hears commands."""
         if await self._agent.is_silent():
-            raise agent_silent(self._agent.pid).error()
+            raise await self._agent.link.silent_error()
 
     def _check_running(self, what: str) -> None:
         if self._record.state is not PoolState.RUNNING:

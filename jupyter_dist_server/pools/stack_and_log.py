@@ -11,7 +11,8 @@ from ..client.agent_link import AgentLink
 from ..client.ranks.gather_evidence import gather_evidence
 from ..client.ranks.rank_connection import RankConnection
 from ..common.errors import DistError
-from ..common.processes.process_ref import POOL_ENDED, ProcessRef, is_stopped
+from ..common.processes.process_ref import POOL_ENDED, ProcessRef
+from ..common.processes.why_silent import RANK_PHRASES, why_silent
 from ..common.protocol.pool_record import PoolRecord, RankRecord
 from ..common.protocol.ranks.rank_messages import StackReply, StackRequest
 from ..common.rank_specs import check_ranks
@@ -83,7 +84,7 @@ async def stack_of(record: PoolRecord, rank: int) -> str:
         return await stack_of(record, rank)  # whoever was asked has gone meanwhile
     if said is None:
         check_running(found)  # it may have died meanwhile
-        raise _silent(found)
+        raise await _silent(found)
     return said.text
 
 
@@ -102,25 +103,19 @@ def pool_ended() -> DistError:
     )
 
 
-def _silent(rank: RankRecord) -> DistError:
-    if rank.node and not rank.start_ticks:  # its process is not on this machine
+async def _silent(rank: RankRecord) -> DistError:
+    if not rank.pid or not rank.start_ticks:  # its process is not on this machine
         return DistError(
             "rank_silent",
             f"Rank {rank.rank} on node {rank.node} (pid {rank.pid} there) does not respond.",
             f"Run py-spy dump --native --pid {rank.pid} on that node, or kill the rank.",
         )
     who = f"Rank {rank.rank} (pid {rank.pid}) does not respond"
-    if rank.pid and rank.start_ticks and is_stopped(ProcessRef(rank.pid, rank.start_ticks)):
-        return DistError(
-            "rank_silent",
-            f"{who}: it is stopped (SIGSTOP, a debugger).",
-            f"Continue it with kill -CONT {rank.pid}, or kill the rank.",
-        )
-    return DistError(
-        "rank_silent",
-        f"{who}: it is in C code that holds the GIL, or the machine is busy.",
-        f"Run py-spy dump --native --pid {rank.pid} to see where. Then interrupt or kill the rank.",
-    )
+    cause = await why_silent(ProcessRef(rank.pid, rank.start_ticks))
+    hint = f"Run py-spy dump --native --pid {rank.pid} to see where, or interrupt or kill the rank."
+    if cause == "stopped":
+        hint = f"Continue it with kill -CONT {rank.pid}, or kill the rank."
+    return DistError("rank_silent", f"{who}: it is {RANK_PHRASES[cause]}.", hint)
 
 
 async def verdict_of(record: PoolRecord, older_than: float | None) -> Verdict | None:

@@ -39,7 +39,8 @@ async def explain(
         verdict = explain_hang(evidence, older_than, seen_since)
         if verdict is None:
             return None, evidence
-        silent = [rank for rank in verdict.ranks if evidence[rank].condition == "silent"]
+        unsure = ("silent", "starved")
+        silent = [rank for rank in verdict.ranks if evidence[rank].condition in unsure]
         if not (verdict.is_doubtful or silent):
             return verdict, evidence
         said = verdict.sentence

@@ -20,6 +20,7 @@ _SILENT = (
     "The machine may be overloaded, or C code holds the GIL. If it lasts, stop the cell; "
     "%dist_restart replaces ranks that do not stop."
 )
+_STARVED = "Other programs use the processors. The cell goes on when they leave some."
 _MOST = 4
 """Parts of which a sentence tells one by one."""
 _MEMBERS = "Call new_group with the same ranks on all ranks. " + STOP
@@ -98,7 +99,7 @@ def _absent(wait: Wait, causes: list[int], evidence: Evidence) -> Verdict:
         )
     if others := sorted(rank for _, ranks in told[_MOST:] for rank in ranks):
         parts.append(f"{name(others)} {_verb(wait, others, stuck)} either.")
-    away = [rank for rank in causes if evidence[rank].condition != "answers"]
+    away = [rank for rank in causes if evidence[rank].condition not in ("answers", "starved")]
     kind: Kind = "never_joined" if stuck else "not_joined_yet"
     return _verdict(
         "message" if wait.is_message else kind,
@@ -156,13 +157,15 @@ def _slow(wait: Wait, evidence: Evidence) -> Verdict:
 
 def _without_wait(evidence: Evidence) -> Verdict | None:
     """Return what is to be said of ranks that do not answer, if nobody waits for them."""
-    for condition in ("stopped", "holds_gil"):
+    for condition in ("stopped", "starved", "holds_gil"):
         ranks = [rank for rank, found in evidence.items() if found.condition == condition]
         if ranks:
             what = what_it_does(evidence[ranks[0]], len(ranks) == 1)
             if len(ranks) > 1 and len({where_it_is(evidence[r].stack) for r in ranks}) > 1:
                 what = what.partition(",")[0]
             sentence = f"{name(ranks)} {'does' if len(ranks) == 1 else 'do'} not respond: {what}."
+            if condition == "starved":
+                return Verdict("silent", sentence, ranks, False, [INTERRUPT], _STARVED)
             kind: Kind = "stopped" if condition == "stopped" else "holds_gil"
             return Verdict(kind, sentence, ranks, condition == "stopped", [restart(ranks)])
     if ranks := [rank for rank, found in evidence.items() if found.condition == "silent"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..common.processes.why_silent import PHRASES
 from ..common.protocol.ranks.collectives import BACKWARD, DDP, NO_CALLS, WAITING_MODULES
 from ..common.protocol.ranks.evidence import CodePlace, Frame, RankEvidence
 
@@ -36,7 +37,7 @@ def _imports_torch(stack: list[Frame]) -> bool:
 
 def may_come(evidence: RankEvidence) -> bool:
     """Tell whether a rank may still join by itself: it computes, loads or sleeps."""
-    if evidence.condition == "holds_gil":
+    if evidence.condition in ("holds_gil", "starved"):
         return True
     if evidence.condition != "answers" or evidence.idle:
         return False
@@ -63,6 +64,8 @@ def what_it_does(evidence: RankEvidence, one: bool, ran: bool = True) -> str:
     if evidence.condition == "stopped":
         processes = "process is" if one else "processes are"
         return f"{its} {processes} stopped (SIGSTOP, a debugger)"
+    if evidence.condition == "starved":
+        return f"{it} {are} {PHRASES['starved']}"
     if evidence.condition == "silent":
         return f"{it} {'does' if one else 'do'} not respond"
     if evidence.condition == "holds_gil":

@@ -62,7 +62,7 @@ def test_a_stopped_rank_is_named_and_replaced_by_a_notebook_that_attaches(
     assert other.ok("%%rank 0\nrank").lines == ["[0]   0"]
     assert re.search(r"1 .* does not respond\n", other.ok("%dist_status").text)
     error = other.fails("%%distributed\nrank")
-    assert "Rank 1 does not respond: stopped (SIGSTOP, a debugger), or in C code" in error
+    assert "Rank 1 does not respond: it is stopped (SIGSTOP, a debugger)." in error
     assert "Replace it with %dist_restart --ranks 1, or run the cell on the others" in error
     assert other.refused("%dist_pull rank --ranks all") == "rank_silent"
     other.ok("%dist_restart --ranks 1")

@@ -67,6 +67,17 @@ def test_ranks_that_do_not_tell_anything() -> None:
     assert verdict.remedies[-1].magic == "%dist_restart --ranks 0,2"
 
 
+def test_ranks_that_get_no_processor_are_slow_and_not_stuck() -> None:
+    starved, idle = RankEvidence(condition="starved"), RankEvidence(idle=True)
+    alone = explain_hang({0: starved, 1: idle})
+    assert alone and not alone.stuck and not any(remedy.restarts for remedy in alone.remedies)
+    why = "it is waiting for a processor, because the machine is overloaded."
+    assert alone.sentence == f"Rank 0 does not respond: {why}"
+    waiting = explain_hang({0: starved, 1: tells(reduced(7)), 2: tells(reduced(7))})
+    assert waiting and not waiting.stuck and waiting.remedies == alone.remedies
+    assert waiting.sentence.endswith(f"Rank 0 has not begun it: {why}")
+
+
 def test_members_that_do_not_agree_on_their_group_are_a_mistake_in_the_program() -> None:
     evidence = {
         0: tells(reduced(1, group="5"), groups={"5": Group([0, 1], "dp0")}),

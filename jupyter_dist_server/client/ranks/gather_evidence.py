@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from ...common.pool_folder import STACK_SIGNAL, recorder_socket, stack_file
-from ...common.processes.process_ref import ProcessRef, is_stopped
+from ...common.processes.process_ref import ProcessRef
+from ...common.processes.why_silent import why_each_silent
 from ...common.protocol.ranks.evidence import (
     Collective,
     Evidence,
@@ -74,18 +75,20 @@ async def gather_evidence(
         if rank.pid and rank.start_ticks
     }
     silent = set(range(connection.world_size)) - set(said) - set(connection.dead)
-    stopped = {rank for rank in silent if rank in processes and is_stopped(processes[rank])}
+    causes = await why_each_silent({rank: processes[rank] for rank in silent & processes.keys()})
     folder = connection.folder
     seen = await asyncio.gather(
         *(
             _from_outside(folder, rank, processes.get(rank) if signal else None, since)
             for rank in silent
-            if rank not in stopped
+            if causes.get(rank) not in ("stopped", "starved")
         )
     )
     found = {rank: _of_reply(reply) for rank, reply in said.items()}
     found |= dict(seen)
-    found |= {rank: RankEvidence(condition="stopped") for rank in stopped}
+    for rank, cause in causes.items():
+        if cause == "stopped" or cause == "starved":
+            found[rank] = RankEvidence(condition=cause)
     found |= {
         rank: RankEvidence(condition="dead", why=why) for rank, why in connection.dead.items()
     }

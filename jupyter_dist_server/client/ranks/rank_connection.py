@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...common.errors import DistError
+from ...common.processes.why_silent import RANK_PHRASES, Cause
 from ...common.protocol.jupyter_messages import Content, Message
 from ...common.protocol.ranks.rank_messages import (
     RankRequest,
@@ -24,16 +25,17 @@ from .rank_sockets import RankSockets, Topics, output_topics
 _LOG = logging.getLogger(__name__)
 
 
-def rank_silent(ranks: list[int], world_size: int) -> DistError:
-    """Say that ranks do not answer, and who could be used instead."""
-    one = len(ranks) == 1
-    them = format_ranks(ranks)
-    others = format_ranks(set(range(world_size)) - set(ranks))
+def rank_silent(causes: Mapping[int, Cause], world_size: int) -> DistError:
+    """Say why ranks do not respond, and which ranks could be used instead."""
+    one = len(causes) == 1
+    them = format_ranks(causes)
+    others = format_ranks(set(range(world_size)) - causes.keys())
     instead = f", or run the cell on the others with %%rank {others}" if others else ""
+    phrases = list(dict.fromkeys(RANK_PHRASES[cause] for cause in causes.values()))
+    why = f"{'it is' if one else 'they are'} {' or '.join(phrases)}"
     return DistError(
         "rank_silent",
-        f"{'Rank' if one else 'Ranks'} {them} {'does' if one else 'do'} not respond: stopped "
-        "(SIGSTOP, a debugger), or in C code that holds the GIL.",
+        f"{'Rank' if one else 'Ranks'} {them} {'does' if one else 'do'} not respond: {why}.",
         f"Replace {'it' if one else 'them'} with %dist_restart --ranks {them}{instead}.",
     )
 

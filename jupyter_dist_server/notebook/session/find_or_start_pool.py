@@ -144,7 +144,7 @@ class ConnectedPool:
             if client.link.closed.is_set():
                 return self.attach()
             if not answers:
-                raise client.link.silent_error()
+                raise self._loop.run(client.link.silent_error())
             self._end(record)
             return None
         if record and self._unreachable:

@@ -95,8 +95,8 @@ class EvidenceReply(RankReply, frozen=True, kw_only=True):
     """When the pool's group was made: what was begun before is of another."""
 
 
-Condition = Literal["answers", "dead", "stopped", "holds_gil", "silent"]
-"""Whether a rank answers, and if not, why; `silent` is that nobody knows."""
+Condition = Literal["answers", "dead", "stopped", "starved", "holds_gil", "silent"]
+"""Whether a rank responds, and if not, why: `starved` gets no processor, `silent` is unknown."""
 
 
 class RankEvidence(msgspec.Struct, frozen=True, kw_only=True):
