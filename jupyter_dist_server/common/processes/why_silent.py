@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,17 +41,6 @@ RANK_PHRASES: Mapping[Cause, str] = {
 _Key = TypeVar("_Key")
 
 
-class _Look(NamedTuple):
-    """The threads of a process at one moment."""
-
-    states: Mapping[str, str]
-    """By thread id, one of the letters that ps(1) shows: R, S, D, T, ..."""
-    ran: float
-    """Seconds that they ran, together."""
-    waited: float
-    """Seconds that they waited for a processor, together."""
-
-
 async def why_silent(process: ProcessRef | None) -> Cause:
     """Return why a process does not respond, from two looks at it.
 
@@ -64,43 +53,61 @@ async def why_silent(process: ProcessRef | None) -> Cause:
 
 
 async def why_each_silent(processes: Mapping[_Key, ProcessRef]) -> dict[_Key, Cause]:
-    """Return the same for several processes, at the same time."""
-    before = {key: _look_at(process) for key, process in processes.items()}
-    begun = time.monotonic()
+    """Return the same for several processes, looked at together."""
+    suspects = {key: _Suspect(process) for key, process in processes.items()}
     await asyncio.sleep(patience.instant)
-    seconds = time.monotonic() - begun
-    return {
-        key: _compare(process, before[key], _look_at(process), seconds)
-        for key, process in processes.items()
-    }
+    return {key: suspect.cause() for key, suspect in suspects.items()}
 
 
-def _look_at(process: ProcessRef) -> _Look | None:
-    if sys.platform != "linux":
-        return None
-    states, ran, waited = {}, 0, 0
-    for thread in Path(f"/proc/{process.pid}/task").glob("*"):
-        with contextlib.suppress(OSError):  # it has ended
-            stat = (thread / "stat").read_text()
-            states[thread.name] = stat.rpartition(")")[2].split()[0]
-            on_processor, in_queue, _ = (thread / "schedstat").read_text().split()
-            ran += int(on_processor)
-            waited += int(in_queue)
-    return _Look(states, ran / 1e9, waited / 1e9)
+def why_silent_blocking(process: ProcessRef) -> Cause:
+    """Return the same for one process, without an event loop."""
+    suspect = _Suspect(process)
+    time.sleep(patience.instant)
+    return suspect.cause()
 
 
-def _compare(process: ProcessRef, before: _Look | None, now: _Look | None, seconds: float) -> Cause:
-    if is_stopped(process):
-        return "stopped"
-    if process.find() is None:
-        return "ended"
-    if not before or not now or not now.states:
-        return "unknown"
-    ran = now.ran - before.ran
-    both = [state for thread, state in now.states.items() if before.states.get(thread) == state]
-    if ran >= seconds / 2:
-        return "computing"
-    # What a thread waits is counted when it gets a processor: one that never does only shows R.
-    if now.waited - before.waited >= seconds / 2 or ("R" in both and ran < seconds / 10):
-        return "starved"
-    return "driver" if "D" in both else "waiting"
+class _Threads(NamedTuple):
+    """The threads of a process at one moment."""
+
+    states: Mapping[str, str]
+    """By thread id, one of the letters that ps(1) shows: R, S, D, T, ..."""
+    ran: float
+    """Seconds that they ran, together."""
+    waited: float
+    """Seconds that they waited for a processor, together."""
+
+
+class _Suspect:
+    def __init__(self, process: ProcessRef) -> None:
+        self._process = process
+        self._begun = time.monotonic()
+        self._before = _threads_of(process)
+
+    def cause(self) -> Cause:
+        if is_stopped(self._process):
+            return "stopped"
+        if self._process.find() is None:
+            return "ended"
+        before, now = self._before, _threads_of(self._process)
+        if not before.states or not now.states:
+            return "unknown"
+        seconds = time.monotonic() - self._begun
+        ran, waited = now.ran - before.ran, now.waited - before.waited
+        if ran >= seconds / 2:
+            return "computing"
+        both = [state for thread, state in now.states.items() if before.states.get(thread) == state]
+        # A wait is counted when it ends: of a thread that gets no processor at all, R is the sign.
+        if waited >= seconds / 2 or ("R" in both and ran < seconds / 10):
+            return "starved"
+        return "driver" if "D" in both else "waiting"
+
+
+def _threads_of(process: ProcessRef) -> _Threads:
+    states, ran, waited = {}, 0.0, 0.0
+    for thread in Path(f"/proc/{process.pid}/task").glob("*"):  # none elsewhere than on Linux
+        with contextlib.suppress(OSError):  # it has ended, or the system does not count waits
+            fields = (thread / "stat").read_text().rpartition(")")[2].split()
+            states[thread.name] = fields[0]
+            ran += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            waited += int((thread / "schedstat").read_text().split()[1]) / 1e9
+    return _Threads(states, ran, waited)
