@@ -13,7 +13,7 @@ CLOCK_SM = 1
 
 
 def describe(devices: list[Device], problems: list[str]) -> Inventory:
-    """Ask a started NVML what the devices are that `nvml.devices` found."""
+    """Describe the devices that `nvml.devices` has found."""
     connections = topology.links(devices)
     gpus = []
     troubles = list(problems)
@@ -37,7 +37,7 @@ def describe(devices: list[Device], problems: list[str]) -> Inventory:
 def _describe(device: Device, connections: dict[str, str]) -> Gpu | Failure:
     name = query("nvmlDeviceGetName", device.handle)
     memory = query("nvmlDeviceGetMemoryInfo", device.handle)
-    # A MIG instance is asked for nothing that only the whole GPU knows.
+    # Only the whole GPU knows these, not a MIG instance.
     pci = query("nvmlDeviceGetPciInfo", device.whole)
     capability = query("nvmlDeviceGetCudaComputeCapability", device.whole)
     for answer in (name, memory, pci, capability):
@@ -69,9 +69,9 @@ def _describe(device: Device, connections: dict[str, str]) -> Gpu | Failure:
 
 
 def _sm_count(device: Device, capability: tuple[int, int] | Failure) -> int | None:
-    """Return the number of multiprocessors, which NVML tells of MIG instances only.
+    """Return the number of SMs, which NVML has for MIG instances only.
 
-    For a whole GPU it is the number of CUDA cores by those of one multiprocessor. See
+    For a whole GPU, it is the number of CUDA cores divided by those of one SM, see
     https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities.
     """
     if device.mig is not None:

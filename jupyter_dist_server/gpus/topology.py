@@ -1,4 +1,4 @@
-"""How GPUs are connected with each other and with the host, as ``nvidia-smi topo -m`` says it."""
+"""How GPUs are connected to each other and to the host, as in ``nvidia-smi topo -m``."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ SWITCH = "switch"
 
 
 def numa_node(device: Device) -> int | None:
-    """Return the NUMA node whose memory is nearest to a GPU; `None` if it isn't one alone.
-
-    See nvmlDeviceGetMemoryAffinity.
-    """
+    """Return the NUMA node that is nearest to a GPU; `None` if there are several."""
     answer = query("nvmlDeviceGetMemoryAffinity", device.whole, WORDS, AFFINITY_OF_NODE)
     if isinstance(answer, Failure):
         return None
@@ -32,7 +29,6 @@ def numa_node(device: Device) -> int | None:
 def links(devices: list[Device]) -> dict[str, dict[str, str]]:
     """Return how whole GPUs are connected: UUID to UUID to ``"NVLink x4"`` or a PCIe level.
 
-    MIG instances have none: they reach no other GPU directly.
     The levels are ``PIX`` (one PCIe bridge at most), ``PXB`` (several), ``PHB`` (the host bridge),
     ``NODE`` (host bridges of one NUMA node) and ``SYS`` (between NUMA nodes).
     """
@@ -45,7 +41,7 @@ def links(devices: list[Device]) -> dict[str, dict[str, str]]:
     for position, one in enumerate(whole):
         for other in whole[position + 1 :]:
             mine, theirs = nvlinks[one.uuid], nvlinks[other.uuid]
-            # Behind NVSwitches each GPU reaches each other one with all of its links.
+            # Behind NVSwitches, each GPU reaches every other one with all of its links.
             count = mine[places[other.uuid]] or min(mine[SWITCH], theirs[SWITCH])
             level = query("nvmlDeviceGetTopologyCommonAncestor", one.handle, other.handle)
             link = f"NVLink x{count}" if count else LEVELS.get(level)
@@ -55,11 +51,11 @@ def links(devices: list[Device]) -> dict[str, dict[str, str]]:
 
 
 def _nvlinks(device: Device) -> Counter[str]:
-    """Count a GPU's active NVLinks by what is at the other end: a PCI place, or a switch."""
+    """Count a GPU's active NVLinks by their other end: a PCI place, or a switch."""
     ends: Counter[str] = Counter()
     for link in range(MAX_LINKS):
         active = query("nvmlDeviceGetNvLinkState", device.handle, link)
-        if isinstance(active, Failure):  # this GPU has no more of them
+        if isinstance(active, Failure):  # the GPU has no more links
             break
         if not active:
             continue
@@ -72,7 +68,6 @@ def _nvlinks(device: Device) -> Counter[str]:
 
 
 def _place(pci: object) -> str:
-    """Return a PCI place in a form that can be compared."""
     if isinstance(pci, Failure):
         return ""
     return f"{pci.domain:x}:{pci.bus:x}:{pci.device:x}"  # type: ignore[attr-defined]

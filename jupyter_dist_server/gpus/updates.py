@@ -1,4 +1,4 @@
-"""What has changed of GPUs, and of how they are sampled, for whoever listens."""
+"""Who is told when GPUs, their samples or the sampler's settings have changed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ class Update:
     kind: str
     """``"sample"``, ``"inventory"``, ``"processes"``, ``"errors"`` or ``"stale"``."""
     time: float
-    """Seconds since 1970."""
     values: dict[str, dict[str, Value]] = field(default_factory=dict)
     """Of a sample: by metric and UUID, only what was read just now."""
 
 
 class Updates:
-    """Those who listen to updates, and those who follow how GPUs are sampled."""
+    """Callbacks for updates, and for the settings of the sampler."""
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[Update], None]] = []
@@ -35,12 +34,12 @@ class Updates:
     def follow_settings(
         self, callback: Callable[[SamplerSettings | None], None]
     ) -> Callable[[], None]:
-        """Have a function called with how GPUs are sampled, `None` for not at all."""
+        """Call a function with the sampler's settings, `None` for no sampling."""
         self._followers.append(callback)
         return lambda: self._followers.remove(callback)
 
     def listen(self, callback: Callable[[Update], None]) -> Callable[[], None]:
-        """Have a function called with every update; return what ends that. It is no interest."""
+        """Call a function with each update; return what ends that. It is no interest."""
         self._listeners.append(callback)
 
         def stop() -> None:
@@ -49,15 +48,13 @@ class Updates:
 
         return stop
 
-    def notify(self, update: Update) -> None:
-        """Tell an update to all; a mistake of one must not keep it from the others."""
+    def _notify(self, update: Update) -> None:
         for callback in list(self._listeners):
             try:
                 callback(update)
-            except Exception:
+            except Exception:  # the other listeners are called all the same
                 _LOG.exception("A listener of the sampler failed")
 
-    def notify_settings(self, settings: SamplerSettings | None) -> None:
-        """Tell how GPUs are sampled from now on."""
+    def _notify_settings(self, settings: SamplerSettings | None) -> None:
         for follow in self._followers:
             follow(settings)

@@ -1,9 +1,6 @@
-"""How busy the parts of a GPU are: NVML's GPU performance monitoring, from Hopper on.
+"""The activity of SMs, tensor cores and DRAM: NVML's GPU performance monitoring, from Hopper on.
 
-"Utilization" is only the share of time in which some kernel ran, be it on one of 132 SMs. GPM
-counts, between two samples of ours, how many SMs were busy, and tensor cores and DRAM besides.
 See https://docs.nvidia.com/deploy/nvml-api/group__GPM.html.
-Only the sampler's process imports this.
 """
 
 from __future__ import annotations
@@ -22,11 +19,10 @@ METRICS = {
     "tensor_active": pynvml.NVML_GPM_METRIC_ANY_TENSOR_UTIL,
     "dram_active": pynvml.NVML_GPM_METRIC_DRAM_BW_UTIL,
 }
-"""Names of ours, and of NVML's."""
 
 
 class Gpm:
-    """The monitoring of one GPU, or of one MIG instance, in one session of NVML."""
+    """The monitoring of one GPU or MIG instance in one session of NVML."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -34,7 +30,7 @@ class Gpm:
         self._spare: Any = None
 
     def read(self) -> Sequence[Value] | Failure:
-        """Return the percentages of `METRICS` since the last call; at the first one, nothing."""
+        """Return the percentages of `METRICS` since the last call; `None` at the first."""
         if self._spare is None:
             sample = self._allocate()
             if isinstance(sample, Failure):
@@ -64,7 +60,7 @@ class Gpm:
         return query("nvmlGpmMigSampleGet", self._device.whole, instance, sample)
 
     def close(self) -> None:
-        """Give the samples' memory back."""
+        """Free the samples."""
         for sample in (self._last, self._spare):
             if sample is not None:
                 query("nvmlGpmSampleFree", sample)

@@ -1,6 +1,6 @@
 """How each metric is read from NVML, in plain units.
 
-Only the sampler's process imports this. See https://docs.nvidia.com/deploy/nvml-api/.
+See https://docs.nvidia.com/deploy/nvml-api/.
 """
 
 from __future__ import annotations
@@ -31,39 +31,27 @@ _ALL_LINKS = 0xFFFFFFFF
 _KIB = 1024
 
 Answer = Sequence[Value] | Failure
-"""One value for each metric of a reading, or why there is none."""
+"""One value for each metric of a reading."""
 
 
 class Source:
-    """A GPU in one session of NVML, and what must be remembered between two readings.
-
-    Parameters
-    ----------
-    device : Device
-        With handles of this session.
-    memory_total : int
-        Bytes, or 0 if it is not known; it never changes, so nobody asks for it.
-    """
+    """A GPU in one session of NVML, and the state between two readings."""
 
     def __init__(self, device: Device, memory_total: int) -> None:
         self.device = device
         self.memory_total = memory_total
         self.gpm = Gpm(device)
         self.nvlink = Rate(), Rate()
-        """Of what is sent and of what is received."""
-
-    def handle(self, shared: bool) -> Any:
-        """Return the handle to ask: the whole GPU's, for what a MIG instance shares with it."""
-        return self.device.whole if shared else self.device.handle
+        """Sent and received."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read at once, and the metrics that it gives."""
+    """One query, and the metrics that it gives."""
 
     metrics: tuple[str, ...]
     read: Callable[[Source, Any], Answer]
-    """From the source and the handle to ask."""
+    """Takes the source and NVML's handle."""
 
     @property
     def tier(self) -> float:
@@ -71,9 +59,11 @@ class Reading:
         return BY_NAME[self.metrics[0]].tier
 
     def __call__(self, source: Source) -> Answer:
-        """Read. May block for as long as the driver does."""
-        answer = self.read(source, source.handle(BY_NAME[self.metrics[0]].shared))
-        if answer == INVALID_ARGUMENT and source.device.mig is not None:
+        """Read; it may hang."""
+        device = source.device
+        shared = BY_NAME[self.metrics[0]].shared  # by a MIG instance with the whole GPU
+        answer = self.read(source, device.whole if shared else device.handle)
+        if answer == INVALID_ARGUMENT and device.mig is not None:
             return UNSUPPORTED
         return answer
 
@@ -92,13 +82,13 @@ def _utilization(_: Source, handle: Any) -> Answer:
 
 
 def _memory(source: Source, handle: Any) -> Answer:
-    # The newer one does not count as used what the driver keeps for itself.
+    # The newer one does not count the driver's own memory as used.
     memory = query("nvmlDeviceGetMemoryInfo", handle, pynvml.nvmlMemory_v2)
     if memory in (UNSUPPORTED, INVALID_ARGUMENT):
         memory = query("nvmlDeviceGetMemoryInfo", handle)
     if not isinstance(memory, Failure):
         return [memory.used, memory.free]
-    # All tell their memory, or never do: this one is broken, or a MIG instance that is no more.
+    # Otherwise the GPU is broken, or the MIG instance was destroyed.
     return memory if memory in (UNSUPPORTED, NO_PERMISSION, DRIVER_GONE) else LOST
 
 
@@ -136,7 +126,7 @@ def _nvlink(source: Source, handle: Any) -> Answer:
 
 
 def _pcie(_: Source, handle: Any) -> Answer:
-    # Each blocks for 20 ms, in which the driver counts; it tells thousands of bytes a second.
+    # Each blocks for 20 ms, and returns KB/s.
     values: list[Value] = []
     for counter in (pynvml.NVML_PCIE_UTIL_TX_BYTES, pynvml.NVML_PCIE_UTIL_RX_BYTES):
         answer = query("nvmlDeviceGetPcieThroughput", handle, counter)
@@ -176,7 +166,7 @@ READINGS = (
     Reading(("nvlink_tx", "nvlink_rx"), _nvlink),
     Reading(tuple(GPM_METRICS), lambda source, _: source.gpm.read()),
 )
-"""Everything that is read without anybody asking for it in particular."""
+"""All that is read at all times."""
 
 PCIE = Reading(("pcie_tx", "pcie_rx"), _pcie)
-"""Read only while somebody looks at it."""
+"""Read only on request."""
