@@ -14,7 +14,7 @@ from ..jobs.schedule.overview import overview
 from ..jobs.schedule.strangers import used_by, without_lease
 from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.store import Store
-from .printing.table import table
+from .printing import table
 
 
 def add_info_options(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_info_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_info(options: argparse.Namespace, store: Store) -> int:
-    """Print the GPUs: how busy, and who has them."""
+    """Print the GPUs with their load and leaseholders."""
     seen = read_gpus()
     leases = holders(seen.inventory)
     others = without_lease(seen, leases)
@@ -70,14 +70,14 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
 
 
 def _ends_by(lease: GpuLease | None) -> float | None:
-    """Return when all who have a GPU have reached their limits, if all have one."""
+    """Return when all holders of a GPU have reached their time limits, if all have one."""
     ends = [one.ends_by for one in (lease, *lease.others)] if lease else []
     known = [end for end in ends if end is not None]
     return max(known) if known and len(known) == len(ends) else None
 
 
 def idle_since(store: Store) -> dict[str, float]:
-    """Return since when GPUs of own jobs and of pools have done nothing, by UUID."""
+    """Return by UUID since when GPUs of own jobs and of pools have been idle."""
     found: dict[str, float] = {}
     for row in overview(store):
         if row.idle_since:

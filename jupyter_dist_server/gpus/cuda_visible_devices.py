@@ -74,19 +74,10 @@ def _by_uuid(item: str, prefix: str, gpus: tuple[Gpu, ...]) -> Gpu | None:
     """Return the one GPU whose UUID starts with `item`, which must start with `prefix`."""
     if not item.startswith(prefix):
         return None
-    old = re.fullmatch(r"MIG-(GPU-[^/]+)/(\d+)/(\d+)", item)
-    if old:  # the form of drivers before 470
-        ids = int(old[2]), int(old[3])
-        found = [
-            gpu
-            for gpu in gpus
-            if gpu.instance == ids and gpu.parent and gpu.parent.startswith(old[1])
-        ]
-    else:
-        found = [gpu for gpu in gpus if gpu.uuid.startswith(item)]
-        if not found:  # of a divided GPU, CUDA takes the first MIG instance
-            divided = [gpu for gpu in gpus if gpu.parent and gpu.parent.startswith(item)]
-            found = divided[:1] if len({gpu.parent for gpu in divided}) == 1 else []
+    found = [gpu for gpu in gpus if gpu.uuid.startswith(item)]
+    if not found:  # of a divided GPU, CUDA takes the first MIG instance
+        divided = [gpu for gpu in gpus if gpu.parent and gpu.parent.startswith(item)]
+        found = divided[:1] if len({gpu.parent for gpu in divided}) == 1 else []
     return found[0] if len(found) == 1 else None
 
 

@@ -72,6 +72,22 @@ def query(function: str, *args: Any) -> Any:
         return failure(error)
 
 
+class NvmlFailed(Exception):
+    """NVML did not answer."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+def ask(function: str, *args: Any) -> Any:
+    """Do the same as `query`, but raise `NvmlFailed` instead of returning a `Failure`."""
+    answer = query(function, *args)
+    if isinstance(answer, Failure):
+        raise NvmlFailed(answer)
+    return answer
+
+
 def start() -> str | None:
     """Load NVML; if it cannot be used, return the reason in one sentence."""
     import pynvml
@@ -123,20 +139,21 @@ def devices() -> tuple[list[Device], list[str]] | Failure:
     problems: list[str] = []
     forbidden: list[str] = []
     for index in range(count):
-        leaves = _leaves(index)
-        if leaves == DRIVER_GONE:
-            return DRIVER_GONE
-        if leaves == NO_PERMISSION:
-            forbidden.append(str(index))
-        elif isinstance(leaves, Failure):
-            problems.append(trouble(f"GPU {index}", leaves))
-        elif leaves:
-            found += leaves
-        else:
-            problems.append(
-                f"GPU {index} is in MIG mode but has no MIG instance: create one (nvidia-smi mig "
-                "-cgi …), or disable MIG mode (nvidia-smi -mig 0)."
-            )
+        try:
+            if leaves := _leaves(index):
+                found += leaves
+            else:
+                problems.append(
+                    f"GPU {index} is in MIG mode but has no MIG instance: create one (nvidia-smi "
+                    "mig -cgi …), or disable MIG mode (nvidia-smi -mig 0)."
+                )
+        except NvmlFailed as error:
+            if error.failure == DRIVER_GONE:
+                return DRIVER_GONE
+            if error.failure == NO_PERMISSION:
+                forbidden.append(str(index))
+            else:
+                problems.append(trouble(f"GPU {index}", error.failure))
     if forbidden:  # in a Slurm job, all but its own
         gpus = f"GPU{'s' * (len(forbidden) > 1)} {', '.join(forbidden)}"
         problems.append(trouble(gpus, NO_PERMISSION))
@@ -154,31 +171,22 @@ def trouble(gpu: str, why: Failure) -> str:
     return f"{gpu} cannot be used: {why.removeprefix('unknown: ')}."
 
 
-def _leaves(index: int) -> list[Device] | Failure:
+def _leaves(index: int) -> list[Device]:
     """Return a GPU, or its MIG instances if it is in MIG mode."""
-    whole = query("nvmlDeviceGetHandleByIndex", index)
-    if isinstance(whole, Failure):
-        return whole
-    uuid = query("nvmlDeviceGetUUID", whole)
-    if isinstance(uuid, Failure):
-        return uuid
+    whole = ask("nvmlDeviceGetHandleByIndex", index)
+    uuid = ask("nvmlDeviceGetUUID", whole)
     mode = query("nvmlDeviceGetMigMode", whole)
     if mode in (LOST, RESET_REQUIRED, DRIVER_GONE):
-        return Failure(mode)
+        raise NvmlFailed(mode)
     if isinstance(mode, Failure) or not mode[0]:  # most GPUs do not support MIG
         return [Device(uuid, index, whole, whole)]
-    places = query("nvmlDeviceGetMaxMigDeviceCount", whole)
-    if isinstance(places, Failure):
-        return places
     leaves = []
-    for place in range(places):
+    for place in range(ask("nvmlDeviceGetMaxMigDeviceCount", whole)):
         handle = query("nvmlDeviceGetMigDeviceHandleByIndex", whole, place)
         if handle == NOTHING_YET:
             continue
         if isinstance(handle, Failure):
-            return handle
-        own = query("nvmlDeviceGetUUID", handle)
-        if isinstance(own, Failure):
-            return own
+            raise NvmlFailed(handle)
+        own = ask("nvmlDeviceGetUUID", handle)
         leaves.append(Device(own, index, handle, whole, place, uuid))
     return leaves

@@ -29,10 +29,6 @@ from .updates import Update, Updates
 
 T = TypeVar("T")
 
-FASTEST, SLOWEST = 0.25, 60.0
-"""Bounds of the interval between two samples, in seconds."""
-
-
 KEEP_ALIVE = 300.0
 """Seconds of sampling after a request; few clients ask less often."""
 
@@ -48,8 +44,6 @@ class Telemetry(Updates):
         Seconds of history at full resolution.
     linger : float
         Seconds of sampling after the last interest has ended.
-    environment : mapping or None
-        Of the sampler's process; by default this process's.
     host_pids : bool or None
         Whether NVML's pids are those of this machine; by default the sampler finds out.
     """
@@ -59,11 +53,9 @@ class Telemetry(Updates):
         interval: float = 1.0,
         keep: float = 900.0,
         linger: float = 60.0,
-        environment: Mapping[str, str] | None = None,
         host_pids: bool | None = None,
     ) -> None:
         super().__init__()
-        _check(interval)
         self.inventory: Inventory | None = None
         """The GPUs as last listed by the sampler."""
         self.nodes: dict[str, Inventory] = {}
@@ -87,24 +79,7 @@ class Telemetry(Updates):
         self._stopping: asyncio.TimerHandle | None = None
         self._kept_alive: tuple[asyncio.TimerHandle, Callable[[], None]] | None = None
         self._sampled: float | None = None
-        self.sampler = Sampler(self._settings, self._on_news, self._on_trouble, environment)
-
-    @property
-    def interval(self) -> float:
-        """Seconds between two samples.
-
-        Raises
-        ------
-        ValueError
-            If it is set to less than 0.25 or more than 60.
-        """
-        return self._interval
-
-    @interval.setter
-    def interval(self, seconds: float) -> None:
-        _check(seconds)
-        self._interval = seconds
-        self._tell_settings()
+        self.sampler = Sampler(self._settings, self._on_news, self._on_trouble)
 
     @property
     def _settings(self) -> SamplerSettings:
@@ -290,8 +265,3 @@ class Telemetry(Updates):
 
 def _only(by_uuid: Mapping[str, T], uuids: Collection[str]) -> dict[str, T]:
     return {uuid: value for uuid, value in by_uuid.items() if uuid in uuids}
-
-
-def _check(interval: float) -> None:
-    if not FASTEST <= interval <= SLOWEST:
-        raise ValueError(f"The sample interval must be from {FASTEST:g} to {SLOWEST:g} s.")

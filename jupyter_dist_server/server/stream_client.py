@@ -8,23 +8,17 @@ import msgspec
 
 from ..common.errors import DistError
 from ..pools.reports.cell_history import CellHistory
+from .base_handlers import read_json
 from .gpus.gpu_messages import GpuFeed
-from .request_bodies import read_json
 
 _WATCHABLE = ("gpus", "pcie", "cells", "jobs")
-"""What a client can look at. `"pcie"` is the rates of PCIe and NVLink: each reading takes 20 ms."""
+"""`"pcie"` means the rates of PCIe and NVLink: each reading takes 20 ms."""
 _KINDS = ("gpus", "history", "usage", "processes")
-"""In the order in which a client is told; samples come last, as they need the others."""
+"""In the order of sending; samples come last, as they need the others."""
 
 
 def read_watch(message: str | bytes) -> frozenset[str]:
-    """Return what a client says that it looks at.
-
-    Raises
-    ------
-    DistError
-        If it says something else.
-    """
+    """Decode a message of a client: the names that it watches."""
     try:
         said = read_json(message)
         watch = said["watch"] if set(said) == {"watch"} else None
@@ -41,18 +35,10 @@ def read_watch(message: str | bytes) -> frozenset[str]:
 
 
 class Viewer:
-    """What one client looks at, and how much of that it has seen.
+    """What one client watches, and which versions of it it has been sent.
 
-    It keeps numbers and no messages: what a client gets is made up when it is ready to read.
-
-    Parameters
-    ----------
-    feed : GpuFeed
-        Where the messages on GPUs come from.
-    cells : CellHistory
-        The cells; they change with their pools, of whose changes the client is told anyway.
-    news : callable
-        Called when there may be something new.
+    There is no queue: frames are made when the client is ready to read them. `news` is called when
+    there may be new ones.
     """
 
     def __init__(self, feed: GpuFeed, cells: CellHistory, news: Callable[[], None]) -> None:
@@ -65,14 +51,14 @@ class Viewer:
         self._tick = 0
 
     def look_at(self, watch: frozenset[str]) -> None:
-        """Look at other things from now on; what is new to look at is told from the beginning."""
+        """Change what is watched; all of it is sent from the beginning."""
         if watch == self._watch:
             return
         former, self._releases = self._releases, []
         self._watch = watch
         self._seen, self._tick = {}, 0
         if metrics := watch - {"cells"}:
-            # Before the former interest is released, or everything might be stopped in between.
+            # Before the former interest ends, so that nothing is stopped in between.
             want = self._feed.telemetry.want("gpus", *(metrics - {"gpus"}))
             self._releases = [want, self._feed.listen(self._news)]
         for release in former:
@@ -80,7 +66,7 @@ class Viewer:
         self._news()
 
     async def take(self) -> list[bytes]:
-        """Return what this client has not been told yet."""
+        """Return the new frames."""
         return [*self._cell_news(), *await self._gpu_news()]
 
     def _cell_news(self) -> list[bytes]:
@@ -92,7 +78,7 @@ class Viewer:
         return [msgspec.json.encode(news)]
 
     async def _gpu_news(self) -> list[bytes]:
-        """Return what is new of the GPUs; the messages are shared with other clients."""
+        """Return the new frames about GPUs, which clients share."""
         watch, frames = self._watch, self._feed.frames
         if "gpus" not in frames or not watch - {"cells"}:
             return []
@@ -101,7 +87,7 @@ class Viewer:
         if "history" not in self._seen:
             history = await self._feed.history(links)
             if watch != self._watch:
-                return []  # it looks at something else now, and has news of that
+                return []  # it watches something else now
         news = []
         for kind in _KINDS:
             version, frame = (1, history) if kind == "history" else frames.get(kind, (0, b""))
@@ -115,5 +101,5 @@ class Viewer:
         return news
 
     def close(self) -> None:
-        """Look at nothing any more."""
+        """Stop watching."""
         self.look_at(frozenset())

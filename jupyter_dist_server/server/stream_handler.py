@@ -12,28 +12,27 @@ from jupyter_server.base.websocket import WebSocketMixin
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from ..common.errors import DistError
+from ..common.patience import patience
 from ..pools.pool import Pool
 from .base_handlers import KernelAuthMixin
 from .jobs.job_handler_base import JobHandlerBase
-from .jobs.job_messages import JobNews
+from .jobs.job_news import JobNews
 from .stream_client import Viewer, read_watch
 
 FRAME_INTERVAL = 0.03
-"""Seconds between two states of one pool, at least."""
+"""Least seconds between two states of one pool."""
 TIME_INTERVAL = 10.0
-"""Seconds between two `time` frames: who gets nothing for longer has lost the connection."""
-_ADOPTION = 15.0
-"""Seconds for which a server that starts may look for the pools of one that has ended."""
+"""Seconds between two `time` frames, by which clients notice a lost connection."""
 
 
 class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
-    """One panel. A client that reads slowly gets fewer, newer states, and costs no more memory."""
+    """One client. A slow one gets fewer, newer states, and needs no more memory."""
 
     _track_activity = False
-    max_message_size = 1 << 16  # whoever says more than it looks at is disconnected
+    max_message_size = 1 << 16  # a larger one ends the connection
 
     async def get(self, *arguments: Any, **options: Any) -> None:
-        """Authorise, then upgrade to a WebSocket."""
+        """Authorize, then upgrade to a WebSocket."""
         await self.require("read")
         self._sees_jobs = await self.may("read", JobHandlerBase.auth_resource)
         await super().get(*arguments, **options)
@@ -53,7 +52,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
         self._sender = asyncio.create_task(self._send())
 
     def on_message(self, message: str | bytes) -> None:
-        """Take in what the client looks at."""
+        """Read what the client watches."""
         try:
             watch = read_watch(message)
             self._follow_jobs("jobs" in watch)
@@ -91,11 +90,12 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
 
     async def _send(self) -> None:
         try:
-            # Or a page that comes back first is told that the pools of before are gone.
+            # Otherwise, a page that reconnects early would see the earlier pools disappear.
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self.settings["jupyter_dist_has_adopted"].wait(), _ADOPTION)
+                adopted = self.settings["jupyter_dist_has_adopted"].wait()
+                await asyncio.wait_for(adopted, patience.node)
             pools = [pool.record.to_json() for pool in self.manager.pools.values()]
-            # Browsers' clocks are not ours, and all of our times are by ours.
+            # All times are by our clock; the browser's may differ.
             first = {"type": "pools", "pools": pools, "time": time.time()}
             await self.write_message(json.dumps(first))
             loop = asyncio.get_running_loop()
@@ -124,7 +124,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
             self.on_close()
         except Exception:
             self.log.exception("The stream failed")
-            self.close(1011, "The stream failed. See the server's log.")  # not open and mute
+            self.close(1011, "The stream failed. See the server's log.")
 
     def _frame(self, pool_id: str) -> dict[str, Any]:
         if pool := self.manager.pools.get(pool_id):

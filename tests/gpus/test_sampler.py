@@ -139,12 +139,15 @@ async def test_a_crash_is_noticed_and_repaired(fake_nvml: State) -> None:
         assert sampler(telemetry) != first
 
 
-async def test_crashes_in_a_row_are_answered_ever_later(fake_nvml: State) -> None:
+async def test_crashes_in_a_row_are_answered_ever_later(
+    fake_nvml: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_nvml.write(gpus=1)
     # A library that is not there cannot even be imported.
-    broken = {**os.environ, "PYTHONPATH": "/nowhere", "PYTHONHOME": "/nowhere"}
+    monkeypatch.setenv("PYTHONPATH", "/nowhere")
+    monkeypatch.setenv("PYTHONHOME", "/nowhere")
     pauses = 0.1, 60.0  # one that runs for longer begins anew
-    async with sampling("gpus", environment=broken, pauses=pauses) as telemetry:
+    async with sampling("gpus", pauses=pauses) as telemetry:
         listener = Listener(telemetry)
         await until(lambda: len(listener.of("stale")) >= 4, "four crashes")
         times = [update.time for update in listener.of("stale")[:4]]

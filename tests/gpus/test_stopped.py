@@ -26,10 +26,15 @@ def freezer() -> Iterator[Path]:
         (group / "freezer.state").write_text("THAWED")
 
 
-async def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: Path) -> None:
+async def test_only_one_process_hangs_in_the_driver(
+    fake_nvml: State, freezer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_nvml.write(gpus=1, hang="INIT")
-    first = asyncio.create_task(read_gpu_state(timeout=4.0))
-    others = [asyncio.create_task(read_gpu_state(timeout=20.0)) for _ in range(2)]
+    monkeypatch.setattr(patience, "factor", 4 / 60)
+    first = asyncio.create_task(read_gpu_state())
+    await asyncio.sleep(0)  # it has a limit now
+    monkeypatch.setattr(patience, "factor", 20 / 60)
+    others = [asyncio.create_task(read_gpu_state()) for _ in range(2)]
     await until(child_processes, "the process that asks the driver")
     (child,) = child_processes()
     (freezer / "cgroup.procs").write_text(str(child.pid))
@@ -38,7 +43,7 @@ async def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: P
     hangs = f"The NVIDIA driver hangs: process {child.pid} waits for it and cannot be killed."
     assert (await others[0]).inventory.reason == hangs
     assert (await others[1]).inventory.reason == hangs
-    assert (await read_gpu_state(timeout=4.0)).inventory.reason == hangs
+    assert (await read_gpu_state()).inventory.reason == hangs
     async with sampling("gpus", factor=STRICT) as telemetry:
         await until(lambda: telemetry.trouble == hangs, "the sampler's trouble")
     assert child_processes() == [child]
@@ -84,9 +89,12 @@ def test_a_driver_that_takes_long_to_load_is_waited_for(
         )
 
 
-async def test_a_stopped_listing_is_given_up(fake_nvml: State) -> None:
+async def test_a_stopped_listing_is_given_up(
+    fake_nvml: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_nvml.write(gpus=1, hang="INIT")
-    reading = asyncio.create_task(read_gpu_state(timeout=2.0))
+    monkeypatch.setattr(patience, "factor", 2 / 60)
+    reading = asyncio.create_task(read_gpu_state())
     await until(lambda: child_processes(), "the process")
     (child,) = child_processes()
     child.suspend()

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -42,21 +41,9 @@ class DriverHangsError(Exception):
     """Says in one sentence why the driver is not asked."""
 
 
-async def read_gpu_state(
-    timeout: float | None = None,
-    environment: Mapping[str, str] | None = None,
-    host_pids: bool | None = None,
-) -> GpuState:
-    """Read everything once; without rates, which need two samples.
-
-    Parameters
-    ----------
-    timeout : float or None
-        Seconds to wait for the driver; if it hangs, the inventory says so.
-    environment, host_pids
-        As of `Telemetry`.
-    """
-    limit = patience.driver if timeout is None else timeout
+async def read_gpu_state(host_pids: bool | None = None) -> GpuState:
+    """Read everything once, except rates, which need two samples."""
+    limit = patience.driver
     lock = _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
     try:
         await asyncio.wait_for(lock.acquire(), limit)
@@ -64,19 +51,17 @@ async def read_gpu_state(
         return no_answer(f"The NVIDIA driver did not respond within {limit:g} s.")
     try:
         await check_driver()
-        return await _read_once(limit, environment, host_pids)
+        return await _read_once(limit, host_pids)
     except DriverHangsError as error:
         return no_answer(str(error))
     finally:
         lock.release()
 
 
-async def _read_once(
-    limit: float, environment: Mapping[str, str] | None, host_pids: bool | None
-) -> GpuState:
+async def _read_once(limit: float, host_pids: bool | None) -> GpuState:
     settings = SamplerSettings(host_pids=host_pids, once=True)
     try:
-        process = await start_process(settings, environment)
+        process = await start_process(settings)
     except OSError as error:
         return no_answer(f"The process that reads the GPUs cannot be started: {error.strerror}.")
     assert process.stdout and process.stderr
@@ -92,9 +77,7 @@ async def _read_once(
     return no_answer(f"Listing the GPUs failed: {why}.")
 
 
-async def start_process(
-    settings: SamplerSettings, environment: Mapping[str, str] | None = None
-) -> asyncio.subprocess.Process:
+async def start_process(settings: SamplerSettings) -> asyncio.subprocess.Process:
     """Start a process that samples, in a session of its own, where Ctrl-C does not reach it."""
     return await asyncio.create_subprocess_exec(
         *python_command(sys.executable, _MODULE),
@@ -102,7 +85,6 @@ async def start_process(
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=environment,
         limit=_LINE_LIMIT,
         start_new_session=True,
     )

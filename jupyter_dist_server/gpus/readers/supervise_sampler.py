@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 
+from ...common.background_tasks import Tasks
 from ...common.patience import patience
 from ...common.protocol.sampler_messages import NO_DRIVER, STAYS_LOADED, News, SamplerSettings
 from ..gpu_state import read_news
@@ -20,8 +21,6 @@ from .read_gpu_state import (
     last_line,
     start_process,
 )
-
-_LOG = logging.getLogger(__name__)
 
 
 class Sampler:
@@ -35,17 +34,15 @@ class Sampler:
         settings: SamplerSettings,
         on_news: Callable[[News], None],
         on_trouble: Callable[[str], None],
-        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.pauses = 1.0, 60.0
         """Seconds before a new process is started; doubled up to the second number."""
         self._settings = settings
         self._on_news = on_news
         self._on_trouble = on_trouble
-        self._environment = environment
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         """The task, and those that are ending."""
 
     @property
@@ -56,9 +53,7 @@ class Sampler:
     def start(self) -> None:
         """Start sampling, unless it has been started."""
         if self._task is None:
-            self._task = asyncio.create_task(self._keep_running())
-            self._tasks.add(self._task)
-            self._task.add_done_callback(self._on_end)
+            self._task = self._tasks.add(self._keep_running())
 
     def tell(self, settings: SamplerSettings) -> None:
         """Change the settings of this process, and of later ones."""
@@ -79,13 +74,7 @@ class Sampler:
     async def close(self) -> None:
         """End the process, and wait for its end."""
         self.stop()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _on_end(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()):
-            _LOG.error("Sampling the GPUs failed", exc_info=error)
+        await self._tasks.end(3 * patience.cleanup)  # `end_process` takes twice that, at most
 
     async def _keep_running(self) -> None:
         pause = self.pauses[0]
@@ -107,67 +96,41 @@ class Sampler:
     async def _run_once(self) -> None:
         """Start the process, and pass its messages on until it hangs or ends."""
         settings = self._settings
-        process = await start_process(settings, self._environment)
+        process = await start_process(settings)
         assert process.stdout and process.stderr
-        watch = _Watch(process, self._on_trouble)
         last_words = asyncio.create_task(last_line(process.stderr))
+        limit, advice = patience.driver, f" {STAYS_LOADED}"
         try:
             self._process = process
             if self._settings is not settings:
                 self._send()
-            while line := await process.stdout.readline():
+            while line := await _next_line(process.stdout, limit):
                 if news := read_news(line):
                     self._on_news(news)
-                watch.expect(self._settings.interval + 2 * patience.busy_answer)
-            # One that hangs inside the kernel lives on; there are never two of them.
-            await process.wait()
-            code = process.returncode or 0
-            if not watch.gave_up and code != NO_DRIVER:  # which it has reported itself
+                limit, advice = self._settings.interval + 2 * patience.busy_answer, ""
+            code = await process.wait()
+            if code != NO_DRIVER:  # which it has reported itself
                 how = f"signal {-code}" if code < 0 else await last_words or f"exit code {code}"
                 self._on_trouble(
                     f"The process that reads the GPUs has died ({how}). It is being restarted."
                 )
+        except asyncio.TimeoutError:
+            self._on_trouble(
+                f"The NVIDIA driver has not responded for {limit:g} s. A new process will read "
+                f"the GPUs when the old one has ended.{advice}"
+            )
+            kill(process)
+            # One that hangs inside the kernel lives on; there are never two of them.
+            await process.wait()
         finally:
             if self._process is process:
                 self._process = None
-            watch.close()
             await end_process(process)
             last_words.cancel()
 
 
-class _Watch:
-    """Kills a process that is silent for too long."""
-
-    def __init__(
-        self, process: asyncio.subprocess.Process, on_trouble: Callable[[str], None]
-    ) -> None:
-        self.gave_up = False
-        self._process = process
-        self._on_trouble = on_trouble
-        self._loop = asyncio.get_running_loop()
-        self._limit = patience.driver
-        self._advice = f" {STAYS_LOADED}"
-        self._timer = self._loop.call_later(self._limit, self._suspect)
-
-    def expect(self, limit: float) -> None:
-        """Expect the next message within some seconds."""
-        self._timer.cancel()
-        if not self.gave_up:
-            self._limit, self._advice = limit, ""
-            self._timer = self._loop.call_later(limit, self._suspect)
-
-    def close(self) -> None:
-        """Expect no message."""
-        self._timer.cancel()
-
-    def _suspect(self) -> None:
-        # If this process was too busy to read a message, it does so now.
-        self._timer = self._loop.call_later(patience.instant, self._give_up)
-
-    def _give_up(self) -> None:
-        self.gave_up = True
-        self._on_trouble(
-            f"The NVIDIA driver has not responded for {self._limit:g} s. A new process will read "
-            f"the GPUs when the old one has ended.{self._advice}"
-        )
-        kill(self._process)
+async def _next_line(stdout: asyncio.StreamReader, limit: float) -> bytes:
+    with suppress(asyncio.TimeoutError):
+        return await asyncio.wait_for(stdout.readline(), limit)
+    # If this process was too busy to read a line, it does so now.
+    return await asyncio.wait_for(stdout.readline(), patience.instant)

@@ -44,7 +44,7 @@ class Reader:
     def close(self) -> None:
         """Leave the session."""
         if self.source:
-            self.source.gpm.close()
+            self.source.close()
             self.source = None
 
     def read(self, readings: Sequence[Reading]) -> dict[str, Value]:

@@ -20,10 +20,8 @@ from .pool_handlers import check_rank_list
 
 
 class ExecuteHandler(DistHandler):
-    """Run code on ranks."""
-
     async def post(self, pool_id: str) -> None:
-        """Run code and answer outputs by rank; ``Accept: application/x-ndjson`` streams them."""
+        """Run code and return outputs by rank; ``Accept: application/x-ndjson`` streams them."""
         await self.require("execute")
         body = self.body(("code", "ranks", "timeout"))
         pool = self.manager.get(pool_id)
@@ -62,7 +60,7 @@ class ExecuteHandler(DistHandler):
 
     async def _send(self) -> None:
         await self.flush()
-        await asyncio.sleep(0)  # to a reader that is fast, `flush` waits for nothing
+        await asyncio.sleep(0)  # `flush` does not wait for a fast reader
 
     async def _stream(
         self, client: PoolClient, code: str, ranks: list[int], limit: float | None
@@ -93,12 +91,9 @@ async def run_limited(
     on_output: Any,
     gone: asyncio.Event,
 ) -> dict[int, str]:
-    """Run code, and stop what still runs at the time limit or when the caller is gone.
+    """Run code, and stop it at the time limit or when the client has left.
 
-    Returns
-    -------
-    dict
-        By rank: ``ok``, ``error``, ``dead`` or ``timeout``.
+    The statuses of the ranks are ``ok``, ``error``, ``dead`` or ``timeout``.
     """
     executions: list[Execution] = []
     work = client.execute(
@@ -114,5 +109,5 @@ async def run_limited(
     try:
         replies = await running
     finally:
-        client.executions.forget(executions)  # nobody reads what its threads print from now on
+        client.executions.forget(executions)  # nobody reads the output of its threads
     return {rank: "timeout" if rank in late else replies[rank].status for rank in ranks}
