@@ -39,7 +39,11 @@ def follow(store: Store, job: Job, log: LogReader, error: bool = False) -> Itera
                 notice.look()
                 refresh(store)  # its dispatcher or its runner may have been killed
             if log.is_gone and not was_gone:
-                _say_that_it_is_gone(job, log.path)
+                told = (
+                    f"{printable(log.path)} was deleted, so that output of job {job.label} is lost."
+                )
+                rest = "" if job.is_ended else " A new file of that name will be shown."
+                print(f"jdist: {told}{rest}", file=sys.stderr, flush=True)
             was_gone = log.is_gone
             if job.is_ended:
                 if job.started is not None and not was_gone and not os.path.exists(log.path):
@@ -51,12 +55,6 @@ def follow(store: Store, job: Job, log: LogReader, error: bool = False) -> Itera
 def is_missing(job: Job, path: str) -> str:
     """Say that the output of a job is missing."""
     return f"The output of job {job.label} does not exist: {printable(path)} was deleted or moved."
-
-
-def _say_that_it_is_gone(job: Job, path: str) -> None:
-    sentence = f"{printable(path)} was deleted, so that output of job {job.label} is lost."
-    rest = "" if job.is_ended else " A new file of that name will be shown."
-    print(f"jdist: {sentence}{rest}", file=sys.stderr, flush=True)
 
 
 def read_on(log: LogReader) -> Iterator[Piece]:

@@ -18,7 +18,6 @@ from .metrics import BY_NAME, Value
 
 COARSER = 24
 """Rows of the fine ring that make one row of the coarse ring."""
-
 Column = tuple[str, str]
 """A GPU's UUID and a metric's name."""
 
@@ -28,7 +27,6 @@ class HistoryRows:
     """What was sampled in an interval."""
 
     step: float
-    """Seconds between two rows."""
     times: list[float]
     """Starts of the rows; times without a sample have no row."""
     gpus: dict[str, dict[str, list[Value]]]

@@ -13,9 +13,8 @@ from ..common.protocol.sampler_messages import Value as Value
 Samples = dict[str, dict[str, Value]]
 """The newest values by UUID and metric."""
 Processes = dict[str, list[GpuProcess]]
-"""By UUID."""
 Errors = dict[str, dict[str, str]]
-"""Words by UUID and metric."""
+"""Why metrics cannot be read, by UUID and metric."""
 
 
 @dataclass(frozen=True)

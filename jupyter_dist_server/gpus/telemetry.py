@@ -57,7 +57,6 @@ class Telemetry(Updates):
     ) -> None:
         super().__init__()
         self.inventory: Inventory | None = None
-        """The GPUs as last listed by the sampler."""
         self.nodes: dict[str, Inventory] = {}
         """By node, the GPUs of other machines that pools may use."""
         self.all_gpus: dict[str, Gpu] = {}
@@ -77,7 +76,6 @@ class Telemetry(Updates):
         self._host_pids = host_pids
         self._wanted: Counter[str] = Counter()
         self._stopping: asyncio.TimerHandle | None = None
-        self._kept_alive: tuple[asyncio.TimerHandle, Callable[[], None]] | None = None
         self._sampled: float | None = None
         self.sampler = Sampler(self._settings, self._on_news, self._on_trouble)
 
@@ -115,18 +113,8 @@ class Telemetry(Updates):
         return release
 
     def keep_alive(self) -> None:
-        """Sample for some minutes from now, as somebody has asked."""
-        if self._kept_alive:
-            timer, release = self._kept_alive
-            timer.cancel()
-        else:
-            release = self.want("gpus")
-
-        def end() -> None:
-            self._kept_alive = None
-            release()
-
-        self._kept_alive = asyncio.get_running_loop().call_later(KEEP_ALIVE, end), release
+        """Sample for some more minutes, as somebody has asked."""
+        asyncio.get_running_loop().call_later(KEEP_ALIVE, self.want("gpus"))
 
     def _tell_settings(self) -> None:
         self.sampler.tell(self._settings)
@@ -135,8 +123,6 @@ class Telemetry(Updates):
 
     async def close(self) -> None:
         """End the sampler's process, now."""
-        if self._kept_alive:
-            self._kept_alive[0].cancel()
         self._stop()
         await self.sampler.close()
 

@@ -143,6 +143,12 @@ class DistHandler(KernelAuthMixin, APIHandler):
         super().on_connection_close()
         self.gone.set()
 
+    async def send(self, piece: str) -> None:
+        """Send a piece of the response; `StreamClosedError` says that the client has left."""
+        self.write(piece)
+        await self.flush()
+        await asyncio.sleep(0)  # `flush` does not wait for a fast reader
+
     def data_received(self, chunk: bytes) -> None:
         """Keep a piece of the body; of one that is too long, only enough to tell."""
         if len(self._received) <= MAX_BODY:

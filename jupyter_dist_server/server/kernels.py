@@ -55,7 +55,7 @@ async def complete_request(
         return replace(request, timeout=limit)
     kernels = serverapp.kernel_manager
     _check_kernel(request.kernel_id, kernels)
-    path = await _notebook_path(request.kernel_id, serverapp)
+    path = (await _notebook_paths(serverapp)).get(request.kernel_id, "")
     if request.base_env is not None:  # from the magics, which may not know a new name
         return replace(request, timeout=limit, name=path or request.name)
     kernel = kernels.get_kernel(request.kernel_id)
@@ -99,10 +99,6 @@ async def complete_request(
 def _environment_of(spec: Any) -> dict[str, str]:
     changes = {name: Template(text).safe_substitute(os.environ) for name, text in spec.env.items()}
     return {"PATH": os.defpath, **os.environ, **changes}
-
-
-async def _notebook_path(kernel_id: str, serverapp: Any) -> str:
-    return (await _notebook_paths(serverapp)).get(kernel_id, "")
 
 
 async def _notebook_paths(serverapp: Any) -> dict[str, str]:

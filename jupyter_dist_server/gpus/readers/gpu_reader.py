@@ -25,7 +25,6 @@ class GpuReader:
         self._begun = begun is not None
         """The process is at its first reading, which needs no request."""
         self._said: dict[type[SamplerNews], News] = {}
-        """The newest of each kind."""
 
     def read(self) -> GpuState:
         """Read NVML now."""

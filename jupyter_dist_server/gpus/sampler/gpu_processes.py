@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...common.protocol.sampler_messages import GpuProcess
 from ..metrics import Processes
@@ -25,15 +25,10 @@ _VERSIONS = ("_v3", "_v2")
 """Of these functions, the newest first: a driver may not have it."""
 
 
-class Words(NamedTuple):
-    """A process as this machine knows it."""
-
-    user: str | None = None
-    command: str | None = None
-    start_time: float | None = None
-
-
-_Known = dict[tuple[int, float], Words]
+_Words = tuple[str | None, str | None, float | None]
+"""User, command and start time of a process."""
+_NOTHING: _Words = None, None, None
+_Known = dict[tuple[int, float], _Words]
 """By pid and start."""
 
 
@@ -70,17 +65,17 @@ class ProcessReader:
             rows.append(GpuProcess(pid, user, command, size, busy, start_time))
         return sorted(rows, key=lambda row: (-(row.memory or 0), row.pid))
 
-    def _look_up(self, pid: int, before: _Known) -> Words:
+    def _look_up(self, pid: int, before: _Known) -> _Words:
         if not self._host_pids:
-            return Words()
+            return _NOTHING
         import psutil
 
         try:
             process = psutil.Process(pid)
             key = pid, process.create_time()
-            self._known[key] = before.get(key) or Words(process.username(), process.name(), key[1])
+            self._known[key] = before.get(key) or (process.username(), process.name(), key[1])
         except psutil.Error:
-            return Words(command=_HIDDEN) if _is_hidden(pid) else Words()  # or it has ended
+            return (None, _HIDDEN, None) if _is_hidden(pid) else _NOTHING  # or it has ended
         return self._known[key]
 
 

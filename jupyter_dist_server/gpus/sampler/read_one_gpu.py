@@ -25,14 +25,11 @@ class Reader:
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
         self.source: Source | None = None
+        """`None` if the GPU cannot be read until the next session."""
         self.errors: dict[str, str] = {}
         """By metric, why it cannot be read."""
         self._retry: dict[Reading, tuple[float, float]] = {}
         """Of failed readings, when to try again, and the pause until then."""
-
-    def is_lost(self) -> bool:
-        """Tell whether the GPU cannot be read until the next session."""
-        return self.source is None
 
     def open(self, device: Device) -> None:
         """Continue in a new session; unsupported metrics are not tried again."""

@@ -96,7 +96,7 @@ class SamplerProcess:
         """Read and report everything now."""
         self._ticks = 0
         self.tick()
-        if any(reader.is_lost() for reader in self._readers):  # otherwise a job would get it
+        if any(reader.source is None for reader in self._readers):  # otherwise a job would get it
             self._list()
             self.tick()
         _say(Complete(_now()))
@@ -123,11 +123,9 @@ class SamplerProcess:
     ) -> dict[str, dict[str, Value]]:
         values: dict[str, dict[str, Value]] = {}
         for reader in self._readers if readers is None else readers:
-            if reader.is_lost():
-                continue
             for name, value in reader.read(readings).items():
                 values.setdefault(name, {})[reader.gpu.uuid] = value
-            if reader.is_lost():
+            if reader.source is None:
                 self._list_again()
         return values
 

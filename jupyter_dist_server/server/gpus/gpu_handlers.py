@@ -51,12 +51,6 @@ class GpuHandler(StatusHandler):
         uuids = read_gpus(self.get_query_arguments("gpu"), found, elsewhere)
         return Question(since, math.inf if until is None else until, uuids, metrics)
 
-    async def send(self, piece: str) -> None:
-        """Send a piece of the response; `StreamClosedError` says that the client has left."""
-        self.write(piece)
-        await self.flush()
-        await asyncio.sleep(0)
-
 
 class GpusHandler(GpuHandler):
     async def get(self) -> None:

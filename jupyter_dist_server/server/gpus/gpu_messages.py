@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import msgspec
@@ -65,8 +65,7 @@ class GpuFeed:
         self._tasks = Tasks()
         self.state = LastState(telemetry, self._tasks)
         self._recheck = asyncio.Event()
-        self._stop: list[Callable[[], None]] = []
-        self._followers: list[asyncio.Task[None]] = []
+        self._following = ExitStack()
 
     def listen(self, news: Callable[[], None]) -> Callable[[], None]:
         """Follow everything, and call back at all news, until the returned function is called."""
@@ -78,7 +77,7 @@ class GpuFeed:
             if news in self._listeners:
                 self._listeners.remove(news)
                 if not self._listeners:
-                    self._end()
+                    self._following.close()
 
         return stop
 
@@ -160,7 +159,7 @@ class GpuFeed:
         """Stop following."""
         if self._listeners:
             self._listeners.clear()
-            self._end()
+            self._following.close()
         await self._tasks.cancel()
 
     def _begin(self) -> None:
@@ -168,26 +167,19 @@ class GpuFeed:
         self.frames.clear()
         self.samples = SampleFrames()
         self._histories.clear()
-        self._stop = [
+        for end in (
             self.telemetry.listen(self._on_update),
             self.usage.listen(self._on_usage),
             self.usage.want(),
-        ]
+            self._tasks.add(self._follow_leases()).cancel,
+            self._tasks.add(self._follow_processes()).cancel,
+        ):
+            self._following.callback(end)
         self._show_gpus()
         if latest := self.telemetry.latest:  # others are interested, too
             metrics = {metric for of_gpu in latest.values() for metric in of_gpu}
             self._take(self.telemetry.stale_since or time.time(), metrics)
         self._on_usage()
-        self._followers = [
-            self._tasks.add(self._follow_leases()),
-            self._tasks.add(self._follow_processes()),
-        ]
-
-    def _end(self) -> None:
-        for stop in self._stop:
-            stop()
-        for task in self._followers:
-            task.cancel()
 
     def _tell(self, kind: str, content: dict[str, Any]) -> None:
         frame = msgspec.json.encode({"type": kind} | content)

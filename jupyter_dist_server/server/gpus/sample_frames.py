@@ -42,7 +42,6 @@ class SampleFrames:
         self._rows: dict[str, tuple[int, str]] = {}
         """By metric, the tick of the last change, and the encoded row."""
         self._frames: dict[tuple[int, bool], bytes] = {}
-        """Frames of this tick."""
 
     def take(self, time: float, rows: Mapping[str, Iterable[Value]]) -> None:
         """Note a sample: for each metric, one value per GPU in the inventory's order."""

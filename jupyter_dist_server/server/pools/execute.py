@@ -49,18 +49,13 @@ class ExecuteHandler(DistHandler):
         statuses = await run_limited(client, code, ranks, limit, outputs.add, self.gone)
         self.set_header("Content-Type", "application/json")
         with contextlib.suppress(StreamClosedError):
-            written = 0
+            waiting = ""
             for piece in outputs.pieces(statuses):
-                self.write(piece)
-                written += len(piece)
-                if written >= PORTION:
-                    written = 0
-                    await self._send()
-            await self.finish()
-
-    async def _send(self) -> None:
-        await self.flush()
-        await asyncio.sleep(0)  # `flush` does not wait for a fast reader
+                waiting += piece
+                if len(waiting) >= PORTION:
+                    await self.send(waiting)
+                    waiting = ""
+            await self.finish(waiting)
 
     async def _stream(
         self, client: PoolClient, code: str, ranks: list[int], limit: float | None
@@ -73,8 +68,7 @@ class ExecuteHandler(DistHandler):
         try:
             while line := await lines.take():
                 for portion in portions(line):
-                    self.write(portion)
-                    await self._send()
+                    await self.send(portion)
             for rank, status in (await running).items():
                 self.write(json.dumps({"rank": rank, "status": status}) + "\n")
             await self.finish(set_content_type=NDJSON)
