@@ -56,14 +56,12 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
         who = leases.get(gpu.uuid)
         free = used_by(others[gpu.uuid]) if gpu.uuid in others else "free"
         leaseholder = f"{who.user or 'another program'} {who.notebook or ''}" if who else free
-        rest = write_moment(idle[gpu.uuid]) if idle.get(gpu.uuid) else ""
-        since = write_moment(who.since) if who else ""
-        ends_by = _ends_by(who)
-        end = "" if ends_by is None else write_moment(ends_by)
+        since, rest = who and who.since, idle.get(gpu.uuid)
+        moments = [write_moment(at) if at else "" for at in (since, rest, _ends_by(who))]
         total = gpu.memory_total  # 0 of a GPU that uses the host's
         memory = f"{format_bytes(int(used or 0))} / {format_bytes(total)}" if total else ""
         busy = "" if load is None else f"{float(load):.0f} %"
-        rows.append((gpu.label, gpu.name, busy, memory, since, rest, end, leaseholder))
+        rows.append((gpu.label, gpu.name, busy, memory, *moments, leaseholder))
     names = ("GPU", "NAME", "LOAD", "MEMORY", "SINCE", "IDLE SINCE", "ENDS BY", "LEASEHOLDER")
     print(table(names, rows, below=True))
     return 0

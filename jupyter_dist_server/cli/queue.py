@@ -105,11 +105,8 @@ def _columns(options: argparse.Namespace) -> list[str]:
     if options.columns:
         names = [name.strip() for name in options.columns.split(",")]
         if unknown := [name for name in names if name not in _COLUMNS]:
-            raise DistError(
-                "bad_option",
-                f"There is no column {unknown[0]}.",
-                f"There are: {', '.join(_COLUMNS)}.",
-            )
+            message = f"There is no column {unknown[0]}."
+            raise DistError("bad_option", message, f"There are: {', '.join(_COLUMNS)}.")
         return names
     names = list(_USUAL)
     if options.user:

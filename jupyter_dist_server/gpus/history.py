@@ -34,15 +34,7 @@ class HistoryRows:
 
 
 class History:
-    """Samples of all GPUs.
-
-    Parameters
-    ----------
-    keep : float
-        Seconds for which samples are kept at full resolution.
-    step : float
-        Seconds between two rows; samples that come faster are summed up.
-    """
+    """Samples of all GPUs: a row for each `step` of the last `keep` seconds, and coarser ones."""
 
     def __init__(self, keep: float = 900.0, step: float = 1.0) -> None:
         self.keep = keep
@@ -85,12 +77,13 @@ class History:
         parts = [(self._fine, self._fine.rows(-math.inf if since is None else since, until))]
         if since is not None and since < border:
             parts.insert(0, (self._coarse, self._coarse.rows(since, min(until, border))))
-        times = [time for ring, rows in parts for time in ring.times(rows)]
+        times = [time for ring, rows in parts for time in ring.cut(ring.times, rows)]
         gpus: dict[str, dict[str, list[Value]]] = {}
         groups = _groups(times, step) if step else None
         for uuid, name in self._fine.columns:
             if (uuids is None or uuid in uuids) and (metrics is None or name in metrics):
-                cells = [cell for ring, rows in parts for cell in ring.cells((uuid, name), rows)]
+                columns = (ring.cut(ring.columns[uuid, name], rows) for ring, rows in parts)
+                cells = [cell for column in columns for cell in column]
                 if groups is not None:
                     cells = [_sum_up(name, cells[rows.start : rows.stop]) for rows in groups]
                 gpus.setdefault(uuid, {})[name] = self._values(name, cells)
@@ -143,7 +136,7 @@ class _Ring:
         self.columns: dict[Column, array[float]] = {}
         self._step = step
         self._size = size
-        self._times = array("d", [math.nan]) * size
+        self.times = array("d", [math.nan]) * size
         self._oldest = 0
         self._written = 0
         self._merged: dict[Column, int] = {}
@@ -166,7 +159,7 @@ class _Ring:
         if begins:
             self._merged = {}
             place = self._written % self._size
-            self._times[place] = time
+            self.times[place] = time
             self._written += 1
             self._oldest = max(self._oldest, self._written - self._size)
             for cells in self.columns.values():
@@ -193,15 +186,9 @@ class _Ring:
         return kept[first:last]
 
     def _at(self, row: int) -> float:
-        return self._times[row % self._size]
+        return self.times[row % self._size]
 
-    def times(self, rows: range) -> array[float]:
-        return self._cut(self._times, rows)
-
-    def cells(self, column: Column, rows: range) -> array[float]:
-        return self._cut(self.columns[column], rows)
-
-    def _cut(self, cells: array[float], rows: range) -> array[float]:
+    def cut(self, cells: array[float], rows: range) -> array[float]:
         first, last = rows.start % self._size, rows.stop % self._size
         if not rows:
             return array("d")

@@ -31,7 +31,8 @@ def describe(devices: list[Device], problems: list[str]) -> Inventory:
         if isinstance(gpu, Gpu):
             gpus.append(gpu)
         else:
-            troubles.append(nvml.trouble(_called(device), gpu))
+            place = "" if device.mig is None else f":{device.mig}"
+            troubles.append(nvml.trouble(f"GPU {device.index}{place}", gpu))
     driver = query("nvmlSystemGetDriverVersion")
     cuda = query("nvmlSystemGetCudaDriverVersion")
     return Inventory(
@@ -90,10 +91,6 @@ def _sm_count(device: Device, capability: tuple[int, int] | Failure) -> int | No
     if isinstance(cores, Failure) or isinstance(capability, Failure):
         return None
     return int(cores) // (64 if capability[0] == 7 or capability in ((6, 0), (8, 0)) else 128)
-
-
-def _called(device: Device) -> str:
-    return f"GPU {device.index}" + ("" if device.mig is None else f":{device.mig}")
 
 
 def _no_gpu(troubles: list[str]) -> str:

@@ -6,10 +6,12 @@ One process samples, see `sampler`; it runs while somebody is interested, and so
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ..common.protocol.sampler_messages import (
@@ -25,27 +27,31 @@ from .history import History
 from .inventory import Gpu, Inventory
 from .metrics import Errors, Processes, Samples, Value
 from .readers.supervise_sampler import Sampler
-from .updates import Update, Updates
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 
 KEEP_ALIVE = 300.0
 """Seconds of sampling after a request; few clients ask less often."""
 
 
-class Telemetry(Updates):
+@dataclass(frozen=True)
+class Update:
+    """What has changed."""
+
+    kind: str
+    """``"sample"``, ``"inventory"``, ``"processes"``, ``"errors"`` or ``"stale"``."""
+    time: float
+    values: dict[str, dict[str, Value]] = field(default_factory=dict)
+    """Of a sample: by metric and UUID, only what was read just now."""
+
+
+class Telemetry:
     """The newest samples of all GPUs, and their history.
 
-    Parameters
-    ----------
-    interval : float
-        Seconds between two samples, 0.25 to 60. Slow metrics are read less often.
-    keep : float
-        Seconds of history at full resolution.
-    linger : float
-        Seconds of sampling after the last interest has ended.
-    host_pids : bool or None
-        Whether NVML's pids are those of this machine; by default the sampler finds out.
+    `interval`, `keep` (history at full resolution) and `linger` (sampling after the last interest)
+    are in seconds. `host_pids` says whether NVML's pids are valid here; by default, the sampler
+    finds out.
     """
 
     def __init__(
@@ -55,7 +61,6 @@ class Telemetry(Updates):
         linger: float = 60.0,
         host_pids: bool | None = None,
     ) -> None:
-        super().__init__()
         self.inventory: Inventory | None = None
         self.nodes: dict[str, Inventory] = {}
         """By node, the GPUs of other machines that pools may use."""
@@ -77,6 +82,8 @@ class Telemetry(Updates):
         self._wanted: Counter[str] = Counter()
         self._stopping: asyncio.TimerHandle | None = None
         self._sampled: float | None = None
+        self._listeners: list[Callable[[Update], None]] = []
+        self._followers: list[Callable[[SamplerSettings | None], None]] = []
         self.sampler = Sampler(self._settings, self._on_news, self._on_trouble)
 
     @property
@@ -135,6 +142,36 @@ class Telemetry(Updates):
         self.nodes = {}
         self.latest, self.processes, self.errors = {}, {}, {}  # soon they would be wrong
         self._sampled = self.stale_since = self.trouble = None
+
+    # -- listeners -----------------------------------------------------------------------------
+
+    def follow_settings(
+        self, callback: Callable[[SamplerSettings | None], None]
+    ) -> Callable[[], None]:
+        """Call a function with the sampler's settings, `None` for no sampling."""
+        self._followers.append(callback)
+        return lambda: self._followers.remove(callback)
+
+    def listen(self, callback: Callable[[Update], None]) -> Callable[[], None]:
+        """Call a function with each update; return what ends that. It is no interest."""
+        self._listeners.append(callback)
+
+        def stop() -> None:
+            with suppress(ValueError):
+                self._listeners.remove(callback)
+
+        return stop
+
+    def _notify(self, update: Update) -> None:
+        for callback in list(self._listeners):
+            try:
+                callback(update)
+            except Exception:  # the other listeners are called all the same
+                _LOG.exception("A listener of the sampler failed")
+
+    def _notify_settings(self, settings: SamplerSettings | None) -> None:
+        for follow in self._followers:
+            follow(settings)
 
     # -- what the sampler says -----------------------------------------------------------------
 

@@ -12,8 +12,7 @@ from typing import Any
 import psutil
 
 from jupyter_dist_server.common.patience import patience
-from jupyter_dist_server.gpus.telemetry import Telemetry
-from jupyter_dist_server.gpus.updates import Update
+from jupyter_dist_server.gpus.telemetry import Telemetry, Update
 
 from ..waiting import PATIENCE
 

@@ -17,7 +17,7 @@ import pytest
 from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.gpus.gpu_state import read_news
 from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader
-from jupyter_dist_server.gpus.updates import Update
+from jupyter_dist_server.gpus.telemetry import Update
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for

@@ -16,12 +16,9 @@ _SETTINGS = '{"on_request": true}'
 
 
 class ReadingProcess:
-    """Reads at once, and then on request. Without `subprocess`, which all runners would inherit.
+    """Reads at once, and then on request; `OSError` if it cannot be started.
 
-    Raises
-    ------
-    OSError
-        If it cannot be started.
+    It does without `subprocess`, which all runners would inherit.
     """
 
     def __init__(self) -> None:

@@ -86,10 +86,6 @@ def _number(name: str, function: str, *arguments: int, factor: float = 1.0) -> R
     return Reading((name,), lambda _, handle: [ask(function, handle, *arguments) * factor])
 
 
-def _codec(name: str, function: str) -> Reading:
-    return Reading((name,), lambda _, handle: [ask(function, handle)[0]])
-
-
 def _ecc(name: str, kind: int) -> Reading:
     return _number(name, "nvmlDeviceGetTotalEccErrors", kind, pynvml.NVML_VOLATILE_ECC)
 
@@ -183,8 +179,8 @@ READINGS = (
     _ecc("ecc_corrected", pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED),
     _ecc("ecc_uncorrected", pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED),
     Reading(("throttle",), _throttle),
-    _codec("encoder", "nvmlDeviceGetEncoderUtilization"),
-    _codec("decoder", "nvmlDeviceGetDecoderUtilization"),
+    Reading(("encoder",), lambda _, handle: ask("nvmlDeviceGetEncoderUtilization", handle)[:1]),
+    Reading(("decoder",), lambda _, handle: ask("nvmlDeviceGetDecoderUtilization", handle)[:1]),
     _number("energy", "nvmlDeviceGetTotalEnergyConsumption", factor=1e-3),
     Reading(("nvlink_tx", "nvlink_rx"), _nvlink),
     Reading(tuple(_GPM_METRICS), _gpm),

@@ -45,13 +45,9 @@ class Reader:
             self.source = None
 
     def read(self, readings: Sequence[Reading]) -> dict[str, Value]:
-        """Return new values by metric, `None` for what has just failed.
+        """Return new values by metric, `None` for what has just failed; or raise `DriverGone`.
 
         Metrics that wait to be tried again are left out.
-
-        Raises
-        ------
-        DriverGone
         """
         values: dict[str, Value] = {}
         for reading in readings:

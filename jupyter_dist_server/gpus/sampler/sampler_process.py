@@ -129,8 +129,6 @@ class SamplerProcess:
                 self._list_again()
         return values
 
-    # -- which GPUs there are ------------------------------------------------------------------
-
     def _has_changed(self) -> bool:
         listed = devices()
         return not isinstance(listed, Failure) and {one.uuid for one in listed[0]} != self._found
@@ -173,8 +171,6 @@ class SamplerProcess:
                 self._pause = _FIRST_PAUSE
             self._list_at = now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-
-    # -- what is said --------------------------------------------------------------------------
 
     def _say_change(self, news: News) -> None:
         """Report news, unless its content was reported before."""

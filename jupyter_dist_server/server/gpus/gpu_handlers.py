@@ -80,15 +80,14 @@ class GpuExportHandler(GpuHandler):
     async def export(self, line: Line, content_type: str, file: str) -> None:
         """Return ``?since=SECONDS&until=SECONDS&gpu=INDEX&metrics=NAME,NAME&follow=1``."""
         await self.require("read")
-        follow = self._read_follow()
+        text = self.get_query_argument("follow", "0")
+        if text not in ("0", "1"):
+            raise DistError("bad_request", f"follow must be 0 or 1, not {text}.", field="follow")
+        follow = text == "1"
         question = await self.read_question()
         if follow and question.until < math.inf:
-            raise DistError(
-                "bad_request",
-                "“until” and “follow” cannot be used together.",
-                "Omit one of them.",
-                field="until",
-            )
+            message = "“until” and “follow” cannot be used together."
+            raise DistError("bad_request", message, "Omit one of them.", field="until")
         telemetry = self.feed.telemetry
         telemetry.keep_alive()
         news = self.gone  # one event for both, as both wake the loop below
@@ -116,12 +115,6 @@ class GpuExportHandler(GpuHandler):
         finally:
             for end in ends:
                 end()
-
-    def _read_follow(self) -> bool:
-        text: str = self.get_query_argument("follow", "0")
-        if text not in ("0", "1"):
-            raise DistError("bad_request", f"follow must be 0 or 1, not {text}.", field="follow")
-        return text == "1"
 
 
 def _complete(history: History) -> float:

@@ -17,8 +17,7 @@ from ...common.background_tasks import Tasks
 from ...common.errors import DistError
 from ...gpus.inventory import Gpu, Inventory
 from ...gpus.readers.read_gpu_state import read_gpu_state
-from ...gpus.telemetry import Telemetry
-from ...gpus.updates import Update
+from ...gpus.telemetry import Telemetry, Update
 from ...jobs.leases.lease import GpuLease, holders
 from ...placement.new_pool_record import allowed
 from ...placement.requests.request import PoolRequest

@@ -32,12 +32,9 @@ def read_time(field: str, text: str | None, now: float) -> float | None:
         return None
     moment = _number(text)
     if moment is None:
-        raise DistError(
-            "bad_request",
-            f"{field} must be a number of seconds, not {text}.",
-            "Use seconds since 1970, or -60 for one minute ago.",
-            field=field,
-        )
+        message = f"{field} must be a number of seconds, not {text}."
+        hint = "Use seconds since 1970, or -60 for one minute ago."
+        raise DistError("bad_request", message, hint, field=field)
     return moment if moment >= 0 else now + moment
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from tornado.iostream import StreamClosedError
@@ -18,6 +20,8 @@ from ..base_handlers import NDJSON, DistHandler
 from .outputs import LARGEST_DISPLAY, PORTION, Backlog, Collected, portions
 from .pool_handlers import check_rank_list
 
+_Run = Callable[[Any], Coroutine[Any, Any, dict[int, str]]]
+
 
 class ExecuteHandler(DistHandler):
     async def post(self, pool_id: str) -> None:
@@ -29,24 +33,20 @@ class ExecuteHandler(DistHandler):
         if not isinstance(code, str):
             raise DistError("bad_request", "The code must be a string.", field="code")
         if limit is not None and (type(limit) not in (int, float) or not 0 < limit <= MAX_SECONDS):
-            raise DistError(
-                "bad_request",
-                "The time limit must be a positive number of seconds.",
-                field="timeout",
-            )
+            message = "The time limit must be a positive number of seconds."
+            raise DistError("bad_request", message, field="timeout")
         ranks = check_rank_list(body) or list(range(pool.record.world_size))
         check_ranks(ranks, pool.record.world_size)
         async with self.settings["jupyter_dist_clients"].use(pool) as client:
+            run = partial(run_limited, client, code, ranks, limit, gone=self.gone)
             if NDJSON in self.request.headers.get("Accept", ""):
-                await self._stream(client, code, ranks, limit)
+                await self._stream(run)
             else:
-                await self._collect(client, code, ranks, limit)
+                await self._collect(run, ranks)
 
-    async def _collect(
-        self, client: PoolClient, code: str, ranks: list[int], limit: float | None
-    ) -> None:
+    async def _collect(self, run: _Run, ranks: list[int]) -> None:
         outputs = Collected(ranks)
-        statuses = await run_limited(client, code, ranks, limit, outputs.add, self.gone)
+        statuses = await run(outputs.add)
         self.set_header("Content-Type", "application/json")
         with contextlib.suppress(StreamClosedError):
             waiting = ""
@@ -57,13 +57,10 @@ class ExecuteHandler(DistHandler):
                     waiting = ""
             await self.finish(waiting)
 
-    async def _stream(
-        self, client: PoolClient, code: str, ranks: list[int], limit: float | None
-    ) -> None:
+    async def _stream(self, run: _Run) -> None:
         self.set_header("Content-Type", NDJSON)
         lines = Backlog()
-        work = run_limited(client, code, ranks, limit, lines.put, self.gone)
-        running = asyncio.create_task(work)
+        running = asyncio.create_task(run(lines.put))
         running.add_done_callback(lambda _: lines.end())
         try:
             while line := await lines.take():

@@ -57,9 +57,8 @@ class PoolHandler(StatusHandler):
         try:
             after = int(self.get_query_argument("after", "-1"))
         except ValueError:
-            raise DistError(
-                "bad_request", "after must be a version number.", field="after"
-            ) from None
+            message = "after must be a version number."
+            raise DistError("bad_request", message, field="after") from None
         await pool.changed_since(after, self.seconds("wait", MAX_WAIT))
         self.finish(pool.record.to_json())
 
@@ -90,11 +89,8 @@ class RestartHandler(DistHandler):
         body = self.body(("ranks", "without_lost_nodes"))
         ranks, without_lost = check_rank_list(body), body.get("without_lost_nodes", False)
         if not isinstance(without_lost, bool) or (without_lost and ranks):
-            raise DistError(
-                "bad_request",
-                "without_lost_nodes must be true or false, and true only without ranks.",
-                field="without_lost_nodes",
-            )
+            message = "without_lost_nodes must be true or false, and true only without ranks."
+            raise DistError("bad_request", message, field="without_lost_nodes")
         await pool.commands.restart(ranks, without_lost)
         accept(self, pool)
 

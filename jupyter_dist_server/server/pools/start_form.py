@@ -39,10 +39,8 @@ class ClusterQuestion:
     async def answer(self) -> Cluster | None:
         """Return the cluster; `None` if there is none, or if it does not answer in time."""
         if self._asking is None or self._asking.done():
-            self._asking = self._tasks.add(self._ask())
+            question = asyncio.to_thread(cluster_around, os.environ, self._engine)
+            self._asking = self._tasks.add(question)
         asking = self._asking
         done, _ = await asyncio.wait({asking}, timeout=patience.busy_answer)
         return asking.result() if done else None
-
-    async def _ask(self) -> Cluster | None:
-        return await asyncio.to_thread(cluster_around, os.environ, self._engine)
