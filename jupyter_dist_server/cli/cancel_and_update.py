@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -16,8 +17,7 @@ from ..jobs.store.job import Job
 from ..jobs.store.states import ENDED
 from ..jobs.store.store import Store
 from ..jobs.submit.prepare_submission import signal_number
-from .printing.stopped_processes import StoppedNotice
-from .printing.table import printable
+from .printing import StoppedNotice, printable
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
@@ -53,13 +53,7 @@ add_hold_options = add_release_options = add_requeue_options = add_choice
 
 
 def chosen(options: argparse.Namespace, store: Store) -> list[Job]:
-    """Return the jobs that a command names.
-
-    Raises
-    ------
-    DistError
-        If it names none, or one that is not there.
-    """
+    """Return the jobs that a command names."""
     if options.all:
         return store.select_many(f"state NOT IN {ENDED}")
     if not options.jobs:
@@ -70,7 +64,7 @@ def chosen(options: argparse.Namespace, store: Store) -> list[Job]:
 def _tell(
     options: argparse.Namespace, store: Store, jobs: Sequence[Job], left: Sequence[str]
 ) -> bool:
-    """Tell what was left as it is, and in JSON how the jobs are now; return whether any was."""
+    """Print what was not changed, and as JSON the jobs; return whether any was not changed."""
     if options.json:
         told = [job.to_json() for job in store.get_all([job.id for job in jobs])]
         print(json.dumps({"jobs": told, "left": list(left)}))
@@ -81,7 +75,7 @@ def _tell(
 
 
 def run_cancel(options: argparse.Namespace, store: Store) -> int:
-    """Cancel jobs; one that has ended is left as it is, and said."""
+    """Cancel jobs, and name those that have ended already."""
     jobs = chosen(options, store)
     if options.signal:
         left = job_control.send_signal(jobs, signal_number(options.signal))
@@ -91,44 +85,25 @@ def run_cancel(options: argparse.Namespace, store: Store) -> int:
     return 0
 
 
-def run_hold(options: argparse.Namespace, store: Store) -> int:
-    """Keep jobs from starting."""
-    return _change(options, store, job_control.hold)
-
-
-def run_release(options: argparse.Namespace, store: Store) -> int:
-    """Let held jobs start; they count as submitted now."""
-    return _change(options, store, job_control.release)
-
-
-def run_requeue(options: argparse.Namespace, store: Store) -> int:
-    """Start jobs again that have ended."""
-    return _change(options, store, job_control.requeue)
-
-
 def _change(
+    change: Callable[[Store, Sequence[Job]], Sequence[str]],
     options: argparse.Namespace,
     store: Store,
-    change: Callable[[Store, Sequence[Job]], Sequence[str]],
 ) -> int:
     jobs = chosen(options, store)
     return 2 if _tell(options, store, jobs, change(store, jobs)) else 0
 
 
-def run_update(options: argparse.Namespace, store: Store) -> int:
-    """Change jobs: some things also of one that runs, else of those that wait.
+run_hold = partial(_change, job_control.hold)
+run_release = partial(_change, job_control.release)
+run_requeue = partial(_change, job_control.requeue)
 
-    It fails if nothing of what is asked for could be changed.
-    """
+
+def run_update(options: argparse.Namespace, store: Store) -> int:
+    """Change jobs; fail if nothing could be changed."""
     jobs = chosen(options, store)
-    wanted = job_control.Update(
-        time=options.time,
-        name=options.name,
-        priority=options.priority,
-        gpus=options.gpus,
-        comment=options.comment,
-        grace=options.grace,
-    )
+    fields = job_control.Update.__struct_fields__
+    wanted = job_control.Update(**{name: getattr(options, name) for name in fields})
     asked = sum(value is not None for value in msgspec.structs.astuple(wanted))
     if not asked:
         raise DistError("bad_option", "No change is given.", "Such as --time 2:00:00.")

@@ -24,7 +24,7 @@ from ..jobs.leases.held_file import name_of
 from ..jobs.stopped_processes import stopped_dispatcher, stopped_runners
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import filesystem, on_network, other_machines
-from .printing.table import table
+from .printing import table
 
 _LEAST_SPACE = 200 * 2**20
 _ROOT = Path("/")
@@ -32,7 +32,7 @@ _ROOT = Path("/")
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     ok: bool
     what: str
@@ -45,7 +45,7 @@ def add_doctor_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_doctor(options: argparse.Namespace, store: Store) -> int:
-    """Print what was found; 1 if anything threatens jobs."""
+    """Print all findings; return 1 if anything threatens jobs."""
     found = [*findings(store)]
     if options.json:
         print(json.dumps([asdict(one) for one in found]))
@@ -56,7 +56,7 @@ def run_doctor(options: argparse.Namespace, store: Store) -> int:
 
 
 def findings(store: Store) -> Iterator[Finding]:
-    """Look at everything."""
+    """Yield the results of all checks."""
     yield from ends_of_jobs()
     yield from disk(store.folder)
     yield leases()
@@ -73,13 +73,13 @@ def findings(store: Store) -> Iterator[Finding]:
 
 
 def ends_of_jobs() -> Iterator[Finding]:
-    """Look at what may end jobs that are submitted here."""
+    """Check what may end jobs that are submitted here."""
     yield logout(name_of(os.getuid()))
     yield service(Path("/proc/self/cgroup").read_text() if _ROOT.joinpath("proc").exists() else "")
 
 
 def logout(user: str, root: Path = _ROOT) -> Finding:
-    """Tell whether jobs survive a logout: systemd's logind may end them."""
+    """Check whether jobs survive a logout: systemd's logind may end them."""
     if not (root / "run/systemd/system").exists():
         return Finding(True, "Jobs go on after you log out: this machine does not use systemd.")
     if (root / "var/lib/systemd/linger" / user).exists():
@@ -94,8 +94,7 @@ def logout(user: str, root: Path = _ROOT) -> Finding:
 
 
 def _kills_user_processes(root: Path, user: str) -> bool:
-    names = ["etc/systemd/logind.conf"]
-    files = [root / name for name in names]
+    files = [root / "etc/systemd/logind.conf"]
     for folder in ("usr/lib/systemd/logind.conf.d", "etc/systemd/logind.conf.d"):
         files += sorted((root / folder).glob("*.conf"))
     settings = {"killuserprocesses": "no", "killonlyusers": "", "killexcludeusers": "root"}
@@ -111,7 +110,7 @@ def _kills_user_processes(root: Path, user: str) -> bool:
 
 
 def service(groups: str) -> Finding:
-    """Tell whether jobs that are submitted here end with a service, by its control group."""
+    """Check by our control group whether jobs that are submitted here end with a service."""
     for line in groups.splitlines():
         names = line.rpartition(":")[2].split("/")
         services = [name for name in names if name.endswith(".service")]
@@ -125,15 +124,11 @@ def service(groups: str) -> Finding:
 
 
 def disk(folder: Path) -> Iterator[Finding]:
-    """Look at where the queue is."""
+    """Check the folder of the queue."""
     kind = filesystem(folder)
-    yield Finding(
-        not on_network(folder),
-        f"The queue is in {folder} ({kind or 'unknown filesystem'}).",
-        "Locks cannot be relied on there; set XDG_STATE_HOME to a local folder."
-        if on_network(folder)
-        else "",
-    )
+    remedy = "Locks cannot be relied on there; set XDG_STATE_HOME to a local folder."
+    where = f"The queue is in {folder} ({kind or 'unknown filesystem'})."
+    yield Finding(False, where, remedy) if on_network(folder) else Finding(True, where)
     if folder.is_relative_to("/var/tmp") or folder.is_relative_to("/tmp"):
         is_kept_long = folder.is_relative_to("/var/tmp")
         other = "set XDG_STATE_HOME to another local folder."
@@ -148,7 +143,7 @@ def disk(folder: Path) -> Iterator[Finding]:
 
 
 def leases() -> Finding:
-    """Look at the folder that all users share."""
+    """Check the folder of the leases."""
     try:
         notice = owner_notice()
     except DistError as error:
@@ -157,7 +152,7 @@ def leases() -> Finding:
 
 
 def inotify(store: Store) -> Finding:
-    """Tell whether changes wake us."""
+    """Check whether inotify can be used."""
     wake = Wake([store.watched])
     wake.close()
     if wake.watches:
@@ -170,7 +165,7 @@ def inotify(store: Store) -> Finding:
 
 
 def dispatcher(store: Store) -> Finding:
-    """Tell whether the process that starts jobs responds."""
+    """Check the dispatcher."""
     if told := stopped_dispatcher(store.folder):
         return Finding(False, *told)
     if store.is_idle():
@@ -183,7 +178,7 @@ def dispatcher(store: Store) -> Finding:
 
 
 def policy() -> Iterator[Finding]:
-    """Look at what the administrator has written on time limits."""
+    """Check the administrator's time limits."""
     _, wrong = read_policy()
     if wrong:
         remedy = 'The administrator can correct it, such as to max_time = "2-00:00:00".'

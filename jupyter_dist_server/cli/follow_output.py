@@ -1,4 +1,4 @@
-"""Showing what a job prints, as it prints it."""
+"""The output of a job, shown as it is written."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from ..jobs.job_command import log_paths
 from ..jobs.logs.log_reader import LogReader, Piece, fold
 from ..jobs.store.job import Job
 from ..jobs.store.store import Store
-from .printing.stopped_processes import StoppedNotice
-from .printing.table import printable
+from .printing import StoppedNotice, printable
 from .queue import refresh
 
 
 def follow(store: Store, job: Job, log: LogReader, error: bool = False) -> Iterator[Piece]:
-    """Yield what a job prints until it has ended; of its standard error, if that is asked for."""
+    """Yield the output of a job, or its standard error, until it has ended."""
     watched = ""
     notice = StoppedNotice(store)
     was_gone = False
     with closing(Wake([store.watched])) as wake:
         while True:
             job = store.get(job.id)
-            log.path = log_paths(job)[error]  # another one, if it was renamed while it waited
+            log.path = log_paths(job)[error]  # it may have been renamed while it waited
             folder = os.path.dirname(log.path)
             if folder != watched and os.path.isdir(folder) and wake.watch(folder):
                 watched = folder
@@ -40,7 +39,11 @@ def follow(store: Store, job: Job, log: LogReader, error: bool = False) -> Itera
                 notice.look()
                 refresh(store)  # its dispatcher or its runner may have been killed
             if log.is_gone and not was_gone:
-                _say_that_it_is_gone(job, log.path)
+                told = (
+                    f"{printable(log.path)} was deleted, so that output of job {job.label} is lost."
+                )
+                rest = "" if job.is_ended else " A new file of that name will be shown."
+                print(f"jdist: {told}{rest}", file=sys.stderr, flush=True)
             was_gone = log.is_gone
             if job.is_ended:
                 if job.started is not None and not was_gone and not os.path.exists(log.path):
@@ -50,36 +53,18 @@ def follow(store: Store, job: Job, log: LogReader, error: bool = False) -> Itera
 
 
 def is_missing(job: Job, path: str) -> str:
-    """Return a sentence on an output that is not where it was written."""
+    """Say that the output of a job is missing."""
     return f"The output of job {job.label} does not exist: {printable(path)} was deleted or moved."
 
 
-def _say_that_it_is_gone(job: Job, path: str) -> None:
-    sentence = f"{printable(path)} was deleted, so that output of job {job.label} is lost."
-    rest = "" if job.is_ended else " A new file of that name will be shown."
-    print(f"jdist: {sentence}{rest}", file=sys.stderr, flush=True)
-
-
 def read_on(log: LogReader) -> Iterator[Piece]:
-    """Yield what there is now, and that the file is another one."""
+    """Yield what can be read now, and that the file was replaced."""
     while (piece := log.read()) and (piece.data or piece.replaced):
         yield piece
 
 
 def show(pieces: Iterable[Piece], log: LogReader, *, raw: bool, as_json: bool) -> None:
-    r"""Print an output as it comes.
-
-    Parameters
-    ----------
-    pieces : iterable of Piece
-        The output.
-    log : LogReader
-        What they are read by.
-    raw : bool
-        Whether what a terminal would write over is printed, too.
-    as_json : bool
-        A line of JSON for each piece: `raw`, too.
-    """
+    """Print an output; unless `raw`, without what progress bars wrote over."""
     if as_json:
         _show_as_json(pieces)
         return
@@ -95,7 +80,7 @@ def _data(pieces: Iterable[Piece], log: LogReader) -> Iterator[bytes]:
             told = f"jdist: {printable(log.path)} was replaced; this is the new file."
             print(told, file=sys.stderr)
         yield piece.data
-        sys.stdout.buffer.flush()  # what is left of it waits for the next one
+        sys.stdout.buffer.flush()
 
 
 def _show_as_json(pieces: Iterable[Piece]) -> None:

@@ -14,7 +14,7 @@ from ..jobs.schedule.overview import overview
 from ..jobs.schedule.strangers import used_by, without_lease
 from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.store import Store
-from .printing.table import table
+from .printing import table
 
 
 def add_info_options(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_info_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_info(options: argparse.Namespace, store: Store) -> int:
-    """Print the GPUs: how busy, and who has them."""
+    """Print the GPUs with their load and leaseholders."""
     seen = read_gpus()
     leases = holders(seen.inventory)
     others = without_lease(seen, leases)
@@ -56,28 +56,26 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
         who = leases.get(gpu.uuid)
         free = used_by(others[gpu.uuid]) if gpu.uuid in others else "free"
         leaseholder = f"{who.user or 'another program'} {who.notebook or ''}" if who else free
-        rest = write_moment(idle[gpu.uuid]) if idle.get(gpu.uuid) else ""
-        since = write_moment(who.since) if who else ""
-        ends_by = _ends_by(who)
-        end = "" if ends_by is None else write_moment(ends_by)
+        since, rest = who and who.since, idle.get(gpu.uuid)
+        moments = [write_moment(at) if at else "" for at in (since, rest, _ends_by(who))]
         total = gpu.memory_total  # 0 of a GPU that uses the host's
         memory = f"{format_bytes(int(used or 0))} / {format_bytes(total)}" if total else ""
         busy = "" if load is None else f"{float(load):.0f} %"
-        rows.append((gpu.label, gpu.name, busy, memory, since, rest, end, leaseholder))
+        rows.append((gpu.label, gpu.name, busy, memory, *moments, leaseholder))
     names = ("GPU", "NAME", "LOAD", "MEMORY", "SINCE", "IDLE SINCE", "ENDS BY", "LEASEHOLDER")
     print(table(names, rows, below=True))
     return 0
 
 
 def _ends_by(lease: GpuLease | None) -> float | None:
-    """Return when all who have a GPU have reached their limits, if all have one."""
+    """Return when all holders of a GPU have reached their time limits, if all have one."""
     ends = [one.ends_by for one in (lease, *lease.others)] if lease else []
     known = [end for end in ends if end is not None]
     return max(known) if known and len(known) == len(ends) else None
 
 
 def idle_since(store: Store) -> dict[str, float]:
-    """Return since when GPUs of own jobs and of pools have done nothing, by UUID."""
+    """Return by UUID since when GPUs of own jobs and of pools have been idle."""
     found: dict[str, float] = {}
     for row in overview(store):
         if row.idle_since:

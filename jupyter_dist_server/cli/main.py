@@ -7,7 +7,7 @@ import errno
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     import argparse
 
     from ..jobs.store.store import Store
+    from ..jobs.submit.options.job_options import Parser
 
 COMMANDS = {
     "submit": ("submit", "Queue a command or a script."),
     "run": ("submit", "Queue a command, wait for it, and show what it prints."),
-    "notebook": ("notebook", "Queue a notebook."),
+    "notebook": ("submit", "Queue a notebook."),
     "queue": ("queue", "Show what waits and runs."),
     "info": ("info", "Show the GPUs and who has them."),
     "show": ("show_and_logs", "Show all about a job."),
@@ -36,16 +37,16 @@ COMMANDS = {
     "doctor": ("doctor", "Find what threatens jobs on this machine."),
     "service": ("service", "Have waiting jobs start after a restart of the machine."),
 }
-"""By name: the module with the functions ``add_NAME_options`` and ``run_NAME``, and a sentence."""
+"""By name, the module with ``add_NAME_options`` and ``run_NAME``, and a description."""
 
 _SUBMITTING = ["submit"], ["notebook"]
-"""Commands that begin with the start of a dispatcher: both import at the same time."""
+"""Commands that first start a dispatcher: both import at the same time."""
 _NOT_STARTING = {"-h", "--help", "-H", "--hold", "--dry-run"}
-"""Options with which nothing is to start; in the job's own command they only cost time."""
+"""Options with which nothing is to start; in the job's own command, they only cost time."""
 _UNWRITABLE = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO
-"""What a full disk says of an output; errors of files that we open have their names."""
+"""Errors of an output on a full disk; errors of files that we open have their names."""
 _OFFERED = 200
-"""Jobs that a shell is offered."""
+"""Jobs that completion offers."""
 
 
 def _function(name: str, start: str, end: str = "") -> Callable[..., Any]:
@@ -56,14 +57,28 @@ def _function(name: str, start: str, end: str = "") -> Callable[..., Any]:
 
 
 def options_of(name: str) -> Callable[..., None]:
-    """Return what adds the options of a command to its parser."""
+    """Return the function that adds the options of a command to its parser."""
     return _function(name, "add", "_options")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code: 2 where the input was wrong."""
-    from .parser import build  # not above: see `script`
+def _build(sentences: Mapping[str, str], options: Mapping[str, Callable[[Parser], None]]) -> Parser:
+    from ..jobs.submit.options.job_options import Parser  # not above: see `script`
 
+    parser = Parser(prog="jdist", description="Batch jobs on the GPUs of this machine.")
+    parser.add_argument("--version", action="store_true", help="print the version")
+    # Without `prog`, argparse would format a usage to find it.
+    parts = parser.add_subparsers(
+        prog="jdist", dest="subcommand", metavar="COMMAND", parser_class=Parser
+    )
+    for name, sentence in sentences.items():
+        part = parts.add_parser(name, help=sentence, description=sentence)
+        if name in options:
+            options[name](part)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code, 2 for invalid input."""
     argv = sys.argv[1:] if argv is None else argv
     name = argv[0] if argv and argv[0] in COMMANDS else None
     sentences = {command: sentence for command, (_, sentence) in COMMANDS.items()}
@@ -72,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _complete(sentences)
         if name:  # the parsers of all others would take as long as the command
             sentences = {name: sentences[name]}
-        parser = build(sentences, {name: options_of(name)} if name else {})
+        parser = _build(sentences, {name: options_of(name)} if name else {})
         options, unknown = parser.parse_known_args(argv)
         if unknown:
             program = f"jdist {name}" if name else "jdist"
@@ -90,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # not at exit, where an error is a traceback
         return code
     except DistError as error:
-        from .printing.table import printable
+        from .printing import printable
 
         print("jdist:", *map(printable, str(error).splitlines()), file=sys.stderr)
         return 2
@@ -108,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print_no_more() -> None:
-    """Forget what is not printed yet, which Python would try again at exit."""
+    """Drop the rest of the output, which Python would try to print again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -124,21 +139,19 @@ def _run(run: Callable[[Any, Store], int], options: Any) -> int:
 
 
 def _complete(sentences: dict[str, str]) -> None:
-    """Answer a shell that wants to know how a command could go on; argcomplete is optional."""
+    """Answer a shell's request for completions, if argcomplete is installed."""
     try:
         import argcomplete
         from argcomplete.completers import BaseCompleter, FilesCompleter
     except ImportError:
         return
-    from .parser import build
-
     files = FilesCompleter()
 
     class Completer(BaseCompleter):
         def __call__(self, *, prefix: str, action: argparse.Action, **_: object) -> Iterable[str]:
             return _job_names(prefix) if action.dest in ("job", "jobs") else files(prefix)
 
-    parser = build(sentences, {name: options_of(name) for name in COMMANDS})
+    parser = _build(sentences, {name: options_of(name) for name in COMMANDS})
     argcomplete.autocomplete(parser, default_completer=Completer())
 
 

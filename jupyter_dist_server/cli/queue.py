@@ -1,4 +1,4 @@
-"""``jdist queue``: what waits and runs, own and others'."""
+"""``jdist queue``: the jobs and pools that wait or run."""
 
 from __future__ import annotations
 
@@ -27,12 +27,10 @@ from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.states import LETTERS, PENDING
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import other_machines
-from .printing.stopped_processes import StoppedNotice
-from .printing.table import table
+from .printing import StoppedNotice, table
 
 if TYPE_CHECKING:
     from ..gpus.gpu_state import GpuState
-    from ..jobs.file_changes import Wake
 
 _COLUMNS: dict[str, tuple[str, Callable[[Row], str]]] = {
     "id": ("JOBID", lambda row: row.id),
@@ -53,13 +51,11 @@ _COLUMNS: dict[str, tuple[str, Callable[[Row], str]]] = {
 _USUAL = ["id", "name", "state", "time", "limit", "gpus", "where"]
 
 _CLEAR = "\x1b[H\x1b[J"
-"""Has a terminal forget what it shows."""
-_IDLE = 60.0
-"""Seconds after which it is said that GPUs are idle: a job that starts does not use them yet."""
+"""Clears a terminal."""
 
 
 def refresh(store: Store) -> None:
-    """Tell the truth about jobs whose runner was killed while no dispatcher was there."""
+    """Write the end of jobs whose runner was killed, and start a dispatcher if jobs wait."""
     recover(store)
     ensure(store)
     ensure_sampler(store)
@@ -80,7 +76,11 @@ def add_queue_options(parser: argparse.ArgumentParser) -> None:
 def run_queue(options: argparse.Namespace, store: Store) -> int:
     """Print the jobs that wait or run."""
     columns, users = _columns(options), _users(options.user)
-    wake = _wake(store) if options.watch else None
+    wake = None
+    if options.watch:
+        from ..jobs.file_changes import Wake  # not above: nothing else needs it
+
+        wake = Wake([store.watched])
     notice = StoppedNotice(store)
     while True:
         refresh(store)
@@ -101,21 +101,12 @@ def run_queue(options: argparse.Namespace, store: Store) -> int:
         print(_CLEAR if sys.stdout.isatty() else "\n", end="")
 
 
-def _wake(store: Store) -> Wake:
-    from ..jobs.file_changes import Wake  # not above: who looks once does without
-
-    return Wake([store.watched])
-
-
 def _columns(options: argparse.Namespace) -> list[str]:
     if options.columns:
         names = [name.strip() for name in options.columns.split(",")]
         if unknown := [name for name in names if name not in _COLUMNS]:
-            raise DistError(
-                "bad_option",
-                f"There is no column {unknown[0]}.",
-                f"There are: {', '.join(_COLUMNS)}.",
-            )
+            message = f"There is no column {unknown[0]}."
+            raise DistError("bad_option", message, f"There are: {', '.join(_COLUMNS)}.")
         return names
     names = list(_USUAL)
     if options.user:
@@ -131,7 +122,7 @@ def _rows(options: argparse.Namespace, users: set[str] | None, store: Store) -> 
     gpus = _read_gpus() if needs else None
     rows = _wanted(options, users, overview(store, gpus, start=options.start))
     if gpus is None and any(row.state == PENDING and not row.job for row in rows):
-        gpus = _read_gpus()  # without them it is not known why an own pool waits
+        gpus = _read_gpus()  # an own pool waits, and its reason depends on them
         rows = _wanted(options, users, overview(store, gpus, start=options.start))
     if options.json:
         return rows
@@ -143,7 +134,7 @@ def _rows(options: argparse.Namespace, users: set[str] | None, store: Store) -> 
 
 
 def _users(text: str | None) -> set[str] | None:
-    """Return the users of a list of names or ids; `None` if all are meant."""
+    """Return the users of a list of names or ids; `None` for all."""
     names = [name.strip() for name in (text or "all").split(",")]
     if "all" in names:
         return None
@@ -158,7 +149,7 @@ def _users(text: str | None) -> set[str] | None:
 
 
 def _wanted(options: argparse.Namespace, users: set[str] | None, rows: list[Row]) -> list[Row]:
-    """Leave out what is not asked for: without ``-u``, all but own jobs and own pools."""
+    """Apply the filters; without ``-u``, only own jobs and own pools are left."""
     if options.user is None:
         user = name_of(os.getuid())
         rows = [row for row in rows if row.job or (row.kind == POOL and row.user == user)]
@@ -171,7 +162,7 @@ def _wanted(options: argparse.Namespace, users: set[str] | None, rows: list[Row]
 
 
 def _folded(rows: Sequence[Row]) -> list[Row]:
-    """Make one row of tasks that wait one after the other for the same, as ``squeue`` does."""
+    """Merge consecutive waiting tasks that differ only in their number, as ``squeue`` does."""
     found = []
     for _, group in itertools.groupby(rows, _waits_for):
         first, *others = group
@@ -190,13 +181,13 @@ def _waits_for(row: Row) -> object:
 
 
 def _read_gpus() -> GpuState:
-    from ..gpus.readers.gpu_reader import read_gpus  # not above: jobs on the CPU are shown without
+    from ..gpus.readers.gpu_reader import read_gpus  # not above: jobs on the CPU do without
 
     return read_gpus()
 
 
 def _with_labels(row: Row, gpus: GpuState) -> Row:
-    """Name GPUs as ``nvidia-smi`` does: for people, UUIDs are too long."""
+    """Name GPUs as ``nvidia-smi`` does, instead of by UUID."""
     labels = {gpu.uuid: gpu.label for gpu in gpus.inventory.gpus}
     named = tuple(labels.get(uuid, uuid) for uuid in row.gpu_uuids)
     return msgspec.structs.replace(row, gpu_uuids=named)
@@ -233,6 +224,7 @@ def _start(row: Row) -> str:
 def _where(row: Row) -> str:
     if row.state == PENDING:
         return f"({row.reason}) {row.detail}" if row.reason else row.detail
-    is_idle = row.idle_since is not None and time.time() - row.idle_since >= _IDLE
+    # A job that has just started does not use its GPUs yet.
+    is_idle = row.idle_since is not None and time.time() - row.idle_since >= 60
     idle = f"  idle since {write_moment(row.idle_since)}" if is_idle else ""
     return (",".join(row.gpu_uuids) or "CPU") + idle

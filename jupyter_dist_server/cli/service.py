@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..common.errors import DistError
 from ..common.files.shared_folder import FOLDER
+from ..common.patience import patience
 from ..common.processes.python_command import python_command
 from ..jobs.store.store import Store
 from .queue import refresh
@@ -20,8 +21,6 @@ from .queue import refresh
 NAME = "jupyter-dist-queue.service"
 _MARK = "# jupyter-dist-queue"
 _START = "jupyter_dist_server.cli.service"
-_TAKES = 30.0
-"""Seconds that systemctl or crontab may take."""
 
 
 def add_service_options(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +52,7 @@ def run_service(options: argparse.Namespace, store: Store) -> int:
 
 
 def is_installed() -> bool:
-    """Whether waiting jobs start by themselves."""
+    """Tell whether waiting jobs start after a restart of the machine."""
     return _unit_path().exists() or _MARK in _crontab()
 
 
@@ -66,7 +65,7 @@ def _crontab() -> str:
     if not shutil.which("crontab"):
         return ""
     return subprocess.run(
-        ["crontab", "-l"], capture_output=True, text=True, timeout=_TAKES, check=False
+        ["crontab", "-l"], capture_output=True, text=True, timeout=patience.program, check=False
     ).stdout
 
 
@@ -78,7 +77,7 @@ def _unit(install: bool) -> list[str]:
         return [f"Removed {path}."]
     path.parent.mkdir(parents=True, exist_ok=True)
     variables = "".join(f'Environment="{text}"\n' for text in _variables())
-    # The dispatcher and its jobs stay when the unit is stopped or changed.
+    # With KillMode, the dispatcher and its jobs survive a stop of the unit.
     path.write_text(
         "[Unit]\nDescription=Starts waiting jobs of Jupyter Dist\n\n[Service]\nType=oneshot\n"
         f"RemainAfterExit=yes\nKillMode=process\n{variables}ExecStart={_command()}\n\n"
@@ -101,7 +100,9 @@ def _cron(install: bool) -> list[str]:
         command = _command().replace("%", "\\%")  # which cron takes for the end of a line
         lines.append(f"@reboot env {variables} {command} {_MARK}".replace("  ", " "))
     text = "".join(f"{line}\n" for line in lines)
-    done = subprocess.run(["crontab", "-"], input=text, text=True, timeout=_TAKES, check=False)
+    done = subprocess.run(
+        ["crontab", "-"], input=text, text=True, timeout=patience.program, check=False
+    )
     if done.returncode:
         raise DistError("no_service", "crontab refused the change.", "See its message above.")
     return ["Waiting jobs start when the machine does (crontab)." if install else "Removed."]
@@ -112,21 +113,21 @@ def _command() -> str:
 
 
 def _variables() -> list[str]:
-    """Return what says where the queue and the leases are, if it is not the usual place."""
+    """Return the variables that say where the queue and the leases are."""
     names = ("XDG_STATE_HOME", FOLDER)
     return [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]
 
 
 def _run(*command: str) -> bool:
     try:
-        done = subprocess.run(command, capture_output=True, timeout=_TAKES, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=patience.program, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
 
 
 def main() -> None:
-    """Start what waits."""
+    """Start waiting jobs."""
     from ..jobs.store.store_folder import store_folder
 
     store = Store(store_folder())

@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 
 import msgspec
 
@@ -17,19 +18,18 @@ from ..jobs.file_changes import Wake
 from ..jobs.job_command import job_command, log_paths
 from ..jobs.logs.log_reader import LogReader
 from ..jobs.select_jobs import select, select_one
+from ..jobs.store.attempt import Attempt
 from ..jobs.store.job import Job
 from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.states import COMPLETED, ENDED
 from ..jobs.store.store import Store
 from .follow_output import follow, is_missing, read_on, show
-from .printing.gpu_use import describe_attempt, gpu_use
-from .printing.stopped_processes import StoppedNotice
-from .printing.table import printable, table
+from .printing import StoppedNotice, printable, table
 from .queue import refresh
 
 
 def add_show_options(parser: argparse.ArgumentParser) -> None:
-    """Add the names of jobs, and ``--json``."""
+    """Add the options of ``jdist show``."""
     parser.add_argument("jobs", nargs="+", metavar="JOB", help="12, 12-14, 40_3, NAME, @")
     parser.add_argument("--json", action="store_true", help="as JSON")
 
@@ -68,7 +68,7 @@ def run_show(options: argparse.Namespace, store: Store) -> int:
         if job.memory and job.gpus:
             rows.append(("", "Memory is counted, not enforced: the job has GPUs."))
         rows += [
-            (f"Attempt {one.attempt}", describe_attempt(one))
+            (f"Attempt {one.attempt}", _describe_attempt(one))
             for one in store.attempts([job.id])[job.id]
         ]
         print(*(f"{name:>14}: {printable(value)}" for name, value in rows), "", sep="\n")
@@ -90,7 +90,7 @@ def add_logs_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_logs(options: argparse.Namespace, store: Store) -> int:
-    """Print what a job has printed."""
+    """Print the output of a job."""
     refresh(store)
     job = select_one(store, options.job)
     if not options.follow and not job.has_output:
@@ -147,9 +147,8 @@ def run_history(options: argparse.Namespace, store: Store) -> int:
         raise DistError("bad_option", "--last cannot be negative.", "Such as -n 10.")
     refresh(store)
     marks = ", ".join("?" * len(ENDED))
-    jobs = store.select(f"state IN ({marks})", *ENDED, order=f"ended DESC LIMIT {options.last}")[
-        ::-1
-    ]
+    jobs = store.select(f"state IN ({marks})", *ENDED, order=f"ended DESC LIMIT {options.last}")
+    jobs.reverse()
     if options.json:
         print(_as_json(store, jobs))
         return 0
@@ -172,3 +171,32 @@ def run_history(options: argparse.Namespace, store: Store) -> int:
     head += ["GPU-HOURS", "LOAD", "MEMORY", "DETAIL"]
     print(table(head, rows))
     return 0
+
+
+def gpu_use(attempts: Sequence[Attempt]) -> tuple[str, str, str]:
+    """Return GPU-hours, and the peaks of load and memory of a GPU, over all attempts."""
+    hours = sum(
+        (one.ended - one.started) * (one.gpus or 0) / 3600
+        for one in attempts
+        if one.started and one.ended
+    )
+    seen = [gpu for one in attempts for gpu in one.usage.values()]
+    loads = [gpu.load_peak for gpu in seen if gpu.load_peak is not None]
+    peak = max((gpu.memory_peak for gpu in seen), default=0)
+    memory = format_bytes(peak) if peak else ""
+    return f"{hours:.2f}" if hours else "", f"{max(loads)} %" if loads else "", memory
+
+
+def _describe_attempt(attempt: Attempt) -> str:
+    parts = [attempt.state or "RUNNING"]
+    if attempt.started and attempt.ended:
+        took = write_limit(attempt.ended - attempt.started)
+        parts.append(f"from {write_moment(attempt.started)}, {took}")
+    if seen := list(attempt.usage.values()):
+        hours, peak, memory = gpu_use([attempt])
+        samples = sum(gpu.samples for gpu in seen)
+        mean = sum(gpu.load_sum for gpu in seen) / samples
+        load = f"GPU load {mean:.0f} % (peak {peak})" if peak else "GPU load unknown"
+        parts += [load, *([f"GPU memory up to {memory}"] if memory else [])]
+        parts += [f"{hours} GPU-hours"] if hours else []
+    return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""``jdist submit`` and ``jdist run``."""
+"""``jdist submit``, ``notebook`` and ``run``."""
 
 from __future__ import annotations
 
@@ -17,19 +17,27 @@ from ..jobs.submit.options.job_options import add_job_options
 from ..jobs.submit.options.job_request import JobRequest
 from ..jobs.submit.prepare_submission import Submission, prepare
 from ..jobs.submit.submission import name_jobs
-from .printing.stopped_processes import StoppedNotice
-from .printing.table import printable
+from .printing import StoppedNotice, printable
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``jdist submit``."""
     add_job_options(parser)
-    add_answer_options(parser)
+    _add_answer_options(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, help="command, or a script")
 
 
-def add_answer_options(parser: argparse.ArgumentParser) -> None:
-    """Add how a submission is told of."""
+def add_notebook_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``jdist notebook``."""
+    parser.add_argument("notebook", metavar="NOTEBOOK", help="a file.ipynb, which stays as it is")
+    add = parser.add_argument
+    add("-P", "--parameter", action="append", metavar="NAME=VALUE", help="set in the notebook")
+    add("-O", "--output-notebook", metavar="FILE", help="what to write; default NOTEBOOK-%%j.ipynb")
+    _add_answer_options(parser)
+    add_job_options(parser)
+
+
+def _add_answer_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parsable", action="store_true", help="print the id alone")
     parser.add_argument("--json", action="store_true", help="print the jobs as JSON")
     parser.add_argument("--dry-run", action="store_true", help="check and print; queue nothing")
@@ -45,7 +53,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_submit(options: argparse.Namespace, store: Store) -> int:
-    """Queue jobs, and say which."""
+    """Queue jobs, and print their ids."""
     asked = _prepare(options, store)
     if options.dry_run:
         _say_what_would_be(asked, options, store)
@@ -66,6 +74,9 @@ def run_submit(options: argparse.Namespace, store: Store) -> int:
     if ids[0] == 1 and not (is_known or options.json or options.parsable):
         _say_what_ends_jobs()
     return 0
+
+
+run_notebook = run_submit
 
 
 def _say_what_would_be(asked: Submission, options: argparse.Namespace, store: Store) -> None:
@@ -102,7 +113,7 @@ def _say_what_ends_jobs() -> None:
 
 
 def run_run(options: argparse.Namespace, store: Store) -> int:
-    """Queue one job, show what it prints, and end as it does; Ctrl+C cancels it."""
+    """Queue one job, show its output, and exit as it does; Ctrl+C cancels it."""
     from ..jobs.job_command import log_paths
     from ..jobs.job_control import cancel
     from ..jobs.logs.log_reader import LogReader
@@ -145,7 +156,7 @@ def _prepare(options: argparse.Namespace, store: Store) -> Submission:
         if not os.path.isabs(options.chdir or ""):
             hint = "Change to another one, or choose one with -D."
             raise DistError("bad_option", "The working directory was deleted.", hint) from error
-        folder = os.readlink("/proc/self/cwd")  # FOLDER (deleted): no file is found in it
+        folder = os.readlink("/proc/self/cwd")  # FOLDER (deleted), without files
     asked = prepare(JobRequest.of(options), store, folder)
     for notice in asked.notices:
         print(f"jdist: {printable(notice)}", file=sys.stderr)

@@ -1,7 +1,6 @@
-"""The history as a file: CSV as nvidia-smi writes it, or JSON lines with all that we know.
+"""The history as a file: JSON Lines, or CSV in the format of nvidia-smi.
 
-``nvidia-smi --query-gpu=timestamp,index,… --format=csv,nounits -l 1`` is the model: titles with
-units, values without, a comma and a space between them, and ``[N/A]`` for what there is not.
+The model is ``nvidia-smi --query-gpu=timestamp,index,… --format=csv,nounits -l 1``.
 See https://docs.nvidia.com/deploy/nvidia-smi/.
 """
 
@@ -17,8 +16,6 @@ from .history import History
 from .inventory import Gpu
 from .metrics import BY_NAME, Value
 
-_STRETCH = 60.0
-"""Seconds of history that are looked up at once."""
 _MISSING = "[N/A]"
 _MIB = 2**20
 
@@ -31,38 +28,34 @@ def _words(value: Any) -> str:
     return str(value).replace(", ", " + ") or "none"  # commas separate columns
 
 
-def _plain(value: Any) -> str:
-    return str(value)
-
-
 _COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
-    "utilization": ("utilization.gpu [%]", _plain),
-    "memory_utilization": ("utilization.memory [%]", _plain),
+    "utilization": ("utilization.gpu [%]", str),
+    "memory_utilization": ("utilization.memory [%]", str),
     "memory_total": ("memory.total [MiB]", _mib),
     "memory_free": ("memory.free [MiB]", _mib),
     "memory_used": ("memory.used [MiB]", _mib),
-    "temperature": ("temperature.gpu", _plain),
+    "temperature": ("temperature.gpu", str),
     "power": ("power.draw [W]", lambda watts: f"{watts:.2f}"),
     "power_limit": ("power.limit [W]", lambda watts: f"{watts:.2f}"),
-    "clock_sm": ("clocks.current.sm [MHz]", _plain),
-    "clock_memory": ("clocks.current.memory [MHz]", _plain),
-    "fan": ("fan.speed [%]", _plain),
+    "clock_sm": ("clocks.current.sm [MHz]", str),
+    "clock_memory": ("clocks.current.memory [MHz]", str),
+    "fan": ("fan.speed [%]", str),
     "pstate": ("pstate", lambda state: f"P{state}"),
-    "ecc_corrected": ("ecc.errors.corrected.volatile.total", _plain),
-    "ecc_uncorrected": ("ecc.errors.uncorrected.volatile.total", _plain),
+    "ecc_corrected": ("ecc.errors.corrected.volatile.total", str),
+    "ecc_uncorrected": ("ecc.errors.uncorrected.volatile.total", str),
     "throttle": ("clocks_event_reasons", _words),
-    "encoder": ("utilization.encoder [%]", _plain),
-    "decoder": ("utilization.decoder [%]", _plain),
-    "energy": ("energy [J]", _plain),
-    "pcie_tx": ("pcie.tx [B/s]", _plain),
-    "pcie_rx": ("pcie.rx [B/s]", _plain),
-    "nvlink_tx": ("nvlink.tx [B/s]", _plain),
-    "nvlink_rx": ("nvlink.rx [B/s]", _plain),
-    "sm_active": ("sm.active [%]", _plain),
-    "tensor_active": ("tensor.active [%]", _plain),
-    "dram_active": ("dram.active [%]", _plain),
+    "encoder": ("utilization.encoder [%]", str),
+    "decoder": ("utilization.decoder [%]", str),
+    "energy": ("energy [J]", str),
+    "pcie_tx": ("pcie.tx [B/s]", str),
+    "pcie_rx": ("pcie.rx [B/s]", str),
+    "nvlink_tx": ("nvlink.tx [B/s]", str),
+    "nvlink_rx": ("nvlink.rx [B/s]", str),
+    "sm_active": ("sm.active [%]", str),
+    "tensor_active": ("tensor.active [%]", str),
+    "dram_active": ("dram.active [%]", str),
 }
-"""Title and form of each metric, named as nvidia-smi does where it knows it."""
+"""Title and format of each metric, as in nvidia-smi if it has the metric."""
 
 
 def csv_title(metrics: Collection[str] | None) -> str:
@@ -74,7 +67,7 @@ def csv_title(metrics: Collection[str] | None) -> str:
 def csv_line(
     time: float, gpu: Gpu, values: Mapping[str, Value], metrics: Collection[str] | None
 ) -> str:
-    """Return what is known of a GPU at a time, as nvidia-smi writes it."""
+    """Return one sample of a GPU as nvidia-smi writes it."""
     stamp = datetime.fromtimestamp(time).strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
     cells = [
         _MISSING if values.get(name) is None else _COLUMNS[name][1](values[name])
@@ -107,35 +100,18 @@ def export_lines(
     uuids: Collection[str] | None = None,
     metrics: Collection[str] | None = None,
 ) -> Iterator[str]:
-    """Yield the lines of some time at once, so that a server can breathe.
+    """Yield the lines of one minute at a time, ordered by time and GPU; maybe none.
 
-    Parameters
-    ----------
-    line : callable
-        Makes one.
-    history : History
-        What to write.
-    gpus : mapping
-        The GPUs in it, by UUID.
-    since, until : float or None
-        Seconds since 1970, the end excluded; by default what is kept at full resolution.
-    uuids : collection of str or None
-        Which GPUs; by default all.
-    metrics : collection of str or None
-        Which columns, in this order; by default all.
-
-    Yields
-    ------
-    str
-        Some lines, ordered by time and then by GPU, each with its end; maybe none, of a time when
-        nobody sampled: there may be much of that, and it takes time, too.
+    `until` is excluded; by default, all that is kept at full resolution is told. `metrics` are the
+    columns, in this order.
     """
+    minute = 60.0  # the event loop does something else in between
     begin = history.fine_begin if since is None else max(since, history.begin)
     chosen = [gpu for uuid, gpu in gpus.items() if uuids is None or uuid in uuids]
     chosen.sort(key=lambda gpu: (gpu.index, gpu.mig or 0))
     wanted = [gpu.uuid for gpu in chosen]
     while begin <= history.end and begin < until and math.isfinite(begin):
-        found = history.query(begin, min(begin + _STRETCH, until), None, wanted, metrics)
+        found = history.query(begin, min(begin + minute, until), None, wanted, metrics)
         lines = []
         for place, time in enumerate(found.times):
             for gpu in chosen:
@@ -144,4 +120,4 @@ def export_lines(
                 if any(value is not None for value in values.values()):
                     lines.append(line(time, gpu, values, metrics))
         yield "".join(lines)
-        begin += _STRETCH
+        begin += minute

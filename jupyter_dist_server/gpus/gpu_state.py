@@ -1,4 +1,4 @@
-"""All that NVML told at one time."""
+"""What NVML said at one time, from the messages of the process that reads it."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class GpuState:
-    """What NVML told at one time."""
+    """The GPUs, and what is known of each."""
 
     inventory: Inventory
     samples: Samples = field(default_factory=dict)
     processes: Processes = field(default_factory=dict)
     errors: Errors = field(default_factory=dict)
     no_answer: bool = False
-    """Whether NVML could not be asked, so that nobody knows which GPUs there are."""
+    """NVML could not be asked, so the GPUs are unknown."""
 
 
 def no_answer(reason: str) -> GpuState:
-    """Return what is known if NVML could not be asked: why, in one sentence."""
+    """Return the state if NVML could not be asked; the reason is one sentence."""
     return GpuState(Inventory(reason=reason), no_answer=True)
 
 
 def state_of(said: Iterable[News]) -> GpuState | None:
-    """Return what was said last of everything; `None` if that tells of no inventory."""
+    """Combine messages, of each kind the last one; `None` without an inventory."""
     inventory: Inventory | None = None
     samples: Samples = {}
     processes: Processes = {}
@@ -59,7 +59,7 @@ def state_of(said: Iterable[News]) -> GpuState | None:
 
 
 def read_news(line: bytes) -> News | None:
-    """Return what a process that samples says in a line; `None` for what a library has printed."""
+    """Decode one line of the process's output; `None` if a library has printed it."""
     try:
         return decode_sampler_news(line)
     except ValueError as error:

@@ -17,39 +17,24 @@ from itertools import groupby
 from .metrics import BY_NAME, Value
 
 COARSER = 24
-"""How many rows of the fine ring make one of the coarse ring; so much longer does that one last."""
-
-_EARLY = 0.1
-"""Seconds by which a sample may come before its row, as ticks jitter."""
-_LATE = 1.0
-"""Seconds by which it may be older than the newest row, if its process or this one was busy."""
-
+"""Rows of the fine ring that make one row of the coarse ring."""
 Column = tuple[str, str]
 """A GPU's UUID and a metric's name."""
 
 
 @dataclass(frozen=True)
 class HistoryRows:
-    """What was sampled in a stretch of time."""
+    """What was sampled in an interval."""
 
     step: float
-    """Seconds between two rows."""
     times: list[float]
-    """When each row began; there is none for times without a sample."""
+    """Starts of the rows; times without a sample have no row."""
     gpus: dict[str, dict[str, list[Value]]]
-    """By UUID and metric one value a row, `None` if there was none."""
+    """By UUID and metric, one value for each row."""
 
 
 class History:
-    """Samples of all GPUs.
-
-    Parameters
-    ----------
-    keep : float
-        Seconds for which samples are kept at full resolution.
-    step : float
-        Seconds between two rows; samples that come faster are summed up.
-    """
+    """Samples of all GPUs: a row for each `step` of the last `keep` seconds, and coarser ones."""
 
     def __init__(self, keep: float = 900.0, step: float = 1.0) -> None:
         self.keep = keep
@@ -61,20 +46,7 @@ class History:
         """Texts are kept as their place in this list."""
 
     def add(self, time: float, values: Mapping[str, Mapping[str, Value]]) -> bool:
-        """Add what is known at a time.
-
-        Parameters
-        ----------
-        time : float
-            Seconds since 1970.
-        values : dict
-            By UUID and metric.
-
-        Returns
-        -------
-        bool
-            Whether columns without any value were looked for, and dropped: now and then.
-        """
+        """Add values by UUID and metric; tell whether columns that became empty were dropped."""
         numbers: dict[Column, float] = {}
         for uuid, of_gpu in values.items():
             for name, value in of_gpu.items():
@@ -96,28 +68,22 @@ class History:
         uuids: Collection[str] | None = None,
         metrics: Collection[str] | None = None,
     ) -> HistoryRows:
-        """Return a stretch of time, oldest first.
+        """Return the rows of an interval, oldest first; by default all at full resolution.
 
-        Parameters
-        ----------
-        since, until : float
-            Seconds since 1970, the end excluded; by default what is kept at full resolution. What
-            is older than that comes from the coarse ring.
-        step : float or None
-            Seconds that one row of the answer sums up; by default rows are as they are kept.
-        uuids, metrics : collection of str or None
-            What to tell of; by default everything that was ever read.
+        `until` is excluded. Rows that are too old for the fine ring come from the coarse one. With
+        `step`, each row of the answer sums up that many seconds.
         """
         border = self._fine.begin
         parts = [(self._fine, self._fine.rows(-math.inf if since is None else since, until))]
         if since is not None and since < border:
             parts.insert(0, (self._coarse, self._coarse.rows(since, min(until, border))))
-        times = [time for ring, rows in parts for time in ring.times(rows)]
+        times = [time for ring, rows in parts for time in ring.cut(ring.times, rows)]
         gpus: dict[str, dict[str, list[Value]]] = {}
         groups = _groups(times, step) if step else None
         for uuid, name in self._fine.columns:
             if (uuids is None or uuid in uuids) and (metrics is None or name in metrics):
-                cells = [cell for ring, rows in parts for cell in ring.cells((uuid, name), rows)]
+                columns = (ring.cut(ring.columns[uuid, name], rows) for ring, rows in parts)
+                cells = [cell for column in columns for cell in column]
                 if groups is not None:
                     cells = [_sum_up(name, cells[rows.start : rows.stop]) for rows in groups]
                 gpus.setdefault(uuid, {})[name] = self._values(name, cells)
@@ -127,22 +93,22 @@ class History:
 
     @property
     def gpus(self) -> set[str]:
-        """The UUIDs of the GPUs of which anything is kept."""
+        """The UUIDs of the GPUs in the history."""
         return {uuid for uuid, _ in self._fine.columns}
 
     @property
     def begin(self) -> float:
-        """When the oldest row began that is still kept; infinite if there is none."""
+        """Start of the oldest row; infinite if there is none."""
         return min(self._fine.begin, self._coarse.begin)
 
     @property
     def fine_begin(self) -> float:
-        """When the oldest row at full resolution began; infinite if there is none."""
+        """Start of the oldest row at full resolution; infinite if there is none."""
         return self._fine.begin
 
     @property
     def end(self) -> float:
-        """When the newest row began; minus infinity if there is none."""
+        """Start of the newest row; minus infinity if there is none."""
         return self._fine.end
 
     def _number(self, value: float | str) -> float:
@@ -160,42 +126,40 @@ class History:
 
 
 class _Ring:
-    """Rows of equal length in time, of which the newest overwrites the oldest.
+    """Rows of equal length in time; the newest overwrites the oldest.
 
-    Rows are counted from the first that was ever added. Each column is an array of its own, which
-    makes a chart's numbers one slice; what was not read is NaN.
+    Rows are numbered from the first that was ever added. Each column is an array, so that a chart
+    is one slice; missing values are NaN.
     """
 
     def __init__(self, step: float, size: int) -> None:
         self.columns: dict[Column, array[float]] = {}
         self._step = step
         self._size = size
-        self._times = array("d", [math.nan]) * size
+        self.times = array("d", [math.nan]) * size
         self._oldest = 0
         self._written = 0
         self._merged: dict[Column, int] = {}
-        """How many samples of a column the newest row sums up: nodes are sampled one by one."""
+        """By column, the samples in the newest row: nodes are sampled one by one."""
 
     @property
     def begin(self) -> float:
-        """When the oldest row began."""
         return self._at(self._oldest) if self._written > self._oldest else math.inf
 
     @property
     def end(self) -> float:
-        """When the newest row began."""
         return self._at(self._written - 1) if self._written > self._oldest else -math.inf
 
     def add(self, time: float, numbers: Mapping[Column, float]) -> bool:
         """Add a sample to the newest row, or begin a row; tell whether one has begun."""
-        if time < self.end - _LATE:  # the clock was set back
+        if time < self.end - 1.0:  # more than a busy process is late: the clock was set back
             while self.end > time:
                 self._written -= 1
-        begins = time >= self.end + self._step - _EARLY
+        begins = time >= self.end + self._step - 0.1  # ticks jitter
         if begins:
             self._merged = {}
             place = self._written % self._size
-            self._times[place] = time
+            self.times[place] = time
             self._written += 1
             self._oldest = max(self._oldest, self._written - self._size)
             for cells in self.columns.values():
@@ -212,29 +176,19 @@ class _Ring:
         return begins
 
     def is_empty(self, column: Column) -> bool:
-        """Whether a column has no value any more."""
         return all(map(math.isnan, self.columns[column]))
 
     def rows(self, since: float, until: float) -> range:
-        """Return the rows that began in a stretch of time, its end excluded."""
+        """Return the rows that begin from `since` until before `until`."""
         kept = range(self._oldest, self._written)
-
         first = bisect_left(kept, since, key=self._at)
         last = bisect_left(kept, until, lo=first, key=self._at)
         return kept[first:last]
 
     def _at(self, row: int) -> float:
-        return self._times[row % self._size]
+        return self.times[row % self._size]
 
-    def times(self, rows: range) -> array[float]:
-        """Return when rows began."""
-        return self._cut(self._times, rows)
-
-    def cells(self, column: Column, rows: range) -> array[float]:
-        """Return a column's cells."""
-        return self._cut(self.columns[column], rows)
-
-    def _cut(self, cells: array[float], rows: range) -> array[float]:
+    def cut(self, cells: array[float], rows: range) -> array[float]:
         first, last = rows.start % self._size, rows.stop % self._size
         if not rows:
             return array("d")
@@ -242,14 +196,14 @@ class _Ring:
 
 
 def _groups(times: list[float], step: float) -> list[range]:
-    """Return which places of `times` fall into the same multiple of `step`."""
+    """Group the places of `times` that fall into the same multiple of `step`."""
     groups = groupby(range(len(times)), key=lambda place: times[place] // step)
     places = [list(group) for _, group in groups]
     return [range(group[0], group[-1] + 1) for group in places]
 
 
 def _sum_up(name: str, cells: list[float]) -> float:
-    """Return one number for many: their mean, or the last, and NaN if there is none."""
+    """Return the mean of a metric's cells, or the last one; NaN if there is none."""
     known = [cell for cell in cells if not math.isnan(cell)]
     if not known:
         return math.nan

@@ -1,7 +1,6 @@
-"""What is measured of a GPU: names, units, and how often each is read.
+"""The metrics of a GPU: names, units, and how often each is read.
 
-The numbers are NVML's, made into plain units by `readings`; this table is all that the server, and
-whoever draws or exports them, needs to know. See https://docs.nvidia.com/deploy/nvml-api/.
+See https://docs.nvidia.com/deploy/nvml-api/.
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ from ..common.protocol.sampler_messages import Value as Value
 Samples = dict[str, dict[str, Value]]
 """The newest values by UUID and metric."""
 Processes = dict[str, list[GpuProcess]]
-"""By UUID."""
 Errors = dict[str, dict[str, str]]
-"""Words by UUID and metric."""
+"""Why metrics cannot be read, by UUID and metric."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +27,11 @@ class Metric:
     tier: float
     """Seconds between two readings; 0 is as often as asked for."""
     digits: int = 0
-    """Decimal places that are worth showing."""
+    """Decimal places to show."""
     averaged: bool = True
-    """Whether a longer stretch of time is summed up by the mean, and not by the last value."""
+    """Several samples are summed up by their mean, otherwise by the last one."""
     shared: bool = False
-    """Whether a MIG instance has the value of the GPU that it is part of."""
+    """A MIG instance has the value of its GPU."""
     text: bool = False
 
 
@@ -71,9 +69,6 @@ METRICS = (
 
 BY_NAME = {metric.name: metric for metric in METRICS}
 
-PROCESSES_TIER = STEADY
-"""Seconds between two readings of who uses the GPUs."""
-
 _HARDWARE_SLOWDOWN = 0x8
 _THROTTLE = {
     0x4: "power cap",
@@ -88,14 +83,7 @@ _THROTTLE = {
 
 
 def throttle_words(reasons: int) -> str:
-    """Return in words why a GPU's clocks are held down, separated by commas; empty if they aren't.
-
-    Parameters
-    ----------
-    reasons : int
-        The bits that ``nvmlDeviceGetCurrentClocksEventReasons`` returns. Of bits that are newer
-        than this table, the number is given.
-    """
+    """Return why a GPU's clocks are throttled, separated by commas; unknown bits as a number."""
     words = [word for bit, word in _THROTTLE.items() if reasons & bit]
     if reasons & _HARDWARE_SLOWDOWN and not reasons & 0xC0:  # those two say why it is
         words.append("hardware slowdown")
@@ -105,33 +93,20 @@ def throttle_words(reasons: int) -> str:
 
 
 def rounded(name: str, value: Value) -> Value:
-    """Return a number with as many digits as are worth showing; without any, as an integer."""
+    """Round a number to the digits of its metric; without any, to an integer."""
     if value is None or isinstance(value, str):
         return value
     return round(value, BY_NAME[name].digits or None)
 
 
 class Rate:
-    """How fast a counter grows, over the time that really passed between two readings."""
+    """The growth of a counter per second, between two readings."""
 
     def __init__(self) -> None:
         self._last: tuple[float, float] | None = None
 
     def update(self, count: float, now: float) -> float | None:
-        """Return the growth a second since the reading before.
-
-        Parameters
-        ----------
-        count : float
-            The counter now.
-        now : float
-            Seconds, of a clock that is never set.
-
-        Returns
-        -------
-        float or None
-            `None` at the first reading, and when the counter began anew.
-        """
+        """Return the rate since the last reading; `None` at the first, or after a reset."""
         last, self._last = self._last, (count, now)
         if last is None or now <= last[1] or count < last[0]:
             return None

@@ -1,7 +1,6 @@
-"""Questions to NVML, each with an answer or a word for why there is none.
+"""Queries to NVML, each with an answer or a `Failure`.
 
-Only child processes call this: the driver may hang. pynvml is imported when NVML is started.
-See https://docs.nvidia.com/deploy/nvml-api/.
+Only child processes call this: the driver may hang. See https://docs.nvidia.com/deploy/nvml-api/.
 """
 
 from __future__ import annotations
@@ -16,22 +15,22 @@ NO_GPU = "No NVIDIA GPU found: ranks run on the CPU."
 
 
 class Failure(str):
-    """Why NVML did not answer, in words for a person; tell it from an answer by its type."""
+    """Why NVML did not answer, in words for a person."""
 
 
 UNSUPPORTED = Failure("unsupported")
-"""The GPU or its driver doesn't have this, and won't have it later."""
+"""The GPU or its driver never has this."""
 NO_PERMISSION = Failure("no permission")
 LOST = Failure("lost")
 """The GPU has fallen off the bus."""
 RESET_REQUIRED = Failure("reset required")
 DRIVER_GONE = Failure("driver unloaded")
-"""The driver was unloaded or replaced: `stop` and `start` again, or, as the library that a process
-has loaded stays as it is, start a new process."""
+"""The driver was unloaded or replaced: `stop` and `start` again. If its version has changed, only
+a new process can load its library."""
 NOTHING_YET = Failure("no data yet")
-"""There is no such thing at the moment: a place without a MIG instance, no sample so far."""
+"""A place without a MIG instance, or no sample so far."""
 INVALID_ARGUMENT = Failure("invalid argument")
-"""Of a MIG instance some drivers say so where others say that they don't support it."""
+"""For MIG instances, some drivers say this instead of "unsupported"."""
 
 # The names of pynvml's errors.
 _FAILURES = {
@@ -51,7 +50,7 @@ _FAILURES = {
 
 
 def failure(error: pynvml.NVMLError) -> Failure:
-    """Return pynvml's error as one of the words above, or ``"unknown: …"`` with its own words."""
+    """Return pynvml's error as one of the failures above, or as ``"unknown: …"``."""
     import pynvml
 
     for name, word in _FAILURES.items():
@@ -61,22 +60,11 @@ def failure(error: pynvml.NVMLError) -> Failure:
 
 
 def query(function: str, *args: Any) -> Any:
-    """Ask NVML one question. May block for as long as the driver does.
-
-    Parameters
-    ----------
-    function : str
-        The name of pynvml's function, such as ``"nvmlDeviceGetUUID"``.
-
-    Returns
-    -------
-    Any or Failure
-        What the function returns, or why it didn't.
-    """
+    """Call a function of pynvml, given by name; return its result, or a `Failure`. It may hang."""
     import pynvml
 
     asked = getattr(pynvml, function, None)
-    if asked is None:  # a pynvml from before this function
+    if asked is None:  # an older pynvml
         return UNSUPPORTED
     try:
         return asked(*args)
@@ -84,8 +72,24 @@ def query(function: str, *args: Any) -> Any:
         return failure(error)
 
 
+class NvmlFailed(Exception):
+    """NVML did not answer."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+def ask(function: str, *args: Any) -> Any:
+    """Do the same as `query`, but raise `NvmlFailed` instead of returning a `Failure`."""
+    answer = query(function, *args)
+    if isinstance(answer, Failure):
+        raise NvmlFailed(answer)
+    return answer
+
+
 def start() -> str | None:
-    """Load NVML; return `None`, or one plain sentence about why it cannot be used."""
+    """Load NVML; if it cannot be used, return the reason in one sentence."""
     import pynvml
 
     try:
@@ -107,7 +111,7 @@ def start() -> str | None:
 
 
 def stop() -> None:
-    """Let go of NVML after `start`; handles are worthless from now on."""
+    """Unload NVML; all handles become invalid."""
     query("nvmlShutdown")
 
 
@@ -117,26 +121,17 @@ class Device:
 
     uuid: str
     index: int
-    """The GPU's place in PCI bus order; of a MIG instance, its GPU's."""
     handle: Any
     whole: Any
-    """The handle of the whole GPU, which a MIG instance is part of; `handle` where it is not."""
+    """The handle of the whole GPU."""
     mig: int | None = None
     """The place of a MIG instance on its GPU."""
     parent: str | None = None
-    """The UUID of the GPU that a MIG instance is part of."""
+    """The UUID of a MIG instance's GPU."""
 
 
 def devices() -> tuple[list[Device], list[str]] | Failure:
-    """List the leaf devices: GPUs that are divided into MIG instances are left out for these.
-
-    Returns
-    -------
-    devices : list of Device
-        In PCI bus order.
-    problems : list of str
-        Plain sentences about GPUs that cannot be used.
-    """
+    """List GPUs in PCI bus order, or their MIG instances, and problems of GPUs without them."""
     count = query("nvmlDeviceGetCount")
     if isinstance(count, Failure):
         return count
@@ -144,20 +139,21 @@ def devices() -> tuple[list[Device], list[str]] | Failure:
     problems: list[str] = []
     forbidden: list[str] = []
     for index in range(count):
-        leaves = _leaves(index)
-        if leaves == DRIVER_GONE:
-            return DRIVER_GONE
-        if leaves == NO_PERMISSION:
-            forbidden.append(str(index))
-        elif isinstance(leaves, Failure):
-            problems.append(trouble(f"GPU {index}", leaves))
-        elif leaves:
-            found += leaves
-        else:
-            problems.append(
-                f"GPU {index} is in MIG mode but has no MIG instance: create one (nvidia-smi mig "
-                "-cgi …), or disable MIG mode (nvidia-smi -mig 0)."
-            )
+        try:
+            if leaves := _leaves(index):
+                found += leaves
+            else:
+                problems.append(
+                    f"GPU {index} is in MIG mode but has no MIG instance: create one (nvidia-smi "
+                    "mig -cgi …), or disable MIG mode (nvidia-smi -mig 0)."
+                )
+        except NvmlFailed as error:
+            if error.failure == DRIVER_GONE:
+                return DRIVER_GONE
+            if error.failure == NO_PERMISSION:
+                forbidden.append(str(index))
+            else:
+                problems.append(trouble(f"GPU {index}", error.failure))
     if forbidden:  # in a Slurm job, all but its own
         gpus = f"GPU{'s' * (len(forbidden) > 1)} {', '.join(forbidden)}"
         problems.append(trouble(gpus, NO_PERMISSION))
@@ -165,7 +161,7 @@ def devices() -> tuple[list[Device], list[str]] | Failure:
 
 
 def trouble(gpu: str, why: Failure) -> str:
-    """Return one plain sentence about a GPU that cannot be used."""
+    """Say why a GPU cannot be used."""
     if why == LOST:
         return f"{gpu} has fallen off the bus. Restart the machine to use it again."
     if why == NO_PERMISSION:
@@ -175,31 +171,22 @@ def trouble(gpu: str, why: Failure) -> str:
     return f"{gpu} cannot be used: {why.removeprefix('unknown: ')}."
 
 
-def _leaves(index: int) -> list[Device] | Failure:
+def _leaves(index: int) -> list[Device]:
     """Return a GPU, or its MIG instances if it is in MIG mode."""
-    whole = query("nvmlDeviceGetHandleByIndex", index)
-    if isinstance(whole, Failure):
-        return whole
-    uuid = query("nvmlDeviceGetUUID", whole)
-    if isinstance(uuid, Failure):
-        return uuid
+    whole = ask("nvmlDeviceGetHandleByIndex", index)
+    uuid = ask("nvmlDeviceGetUUID", whole)
     mode = query("nvmlDeviceGetMigMode", whole)
     if mode in (LOST, RESET_REQUIRED, DRIVER_GONE):
-        return Failure(mode)
-    if isinstance(mode, Failure) or not mode[0]:  # most GPUs know nothing of MIG
+        raise NvmlFailed(mode)
+    if isinstance(mode, Failure) or not mode[0]:  # most GPUs do not support MIG
         return [Device(uuid, index, whole, whole)]
-    places = query("nvmlDeviceGetMaxMigDeviceCount", whole)
-    if isinstance(places, Failure):
-        return places
     leaves = []
-    for place in range(places):
+    for place in range(ask("nvmlDeviceGetMaxMigDeviceCount", whole)):
         handle = query("nvmlDeviceGetMigDeviceHandleByIndex", whole, place)
         if handle == NOTHING_YET:
             continue
         if isinstance(handle, Failure):
-            return handle
-        own = query("nvmlDeviceGetUUID", handle)
-        if isinstance(own, Failure):
-            return own
+            raise NvmlFailed(handle)
+        own = ask("nvmlDeviceGetUUID", handle)
         leaves.append(Device(own, index, handle, whole, place, uuid))
     return leaves

@@ -1,4 +1,4 @@
-"""What a Slurm allocation leaves of the machine's GPUs, if we run inside one.
+"""The GPUs of the Slurm allocation that we run in.
 
 See the output environment variables in https://slurm.schedmd.com/srun.html and sbatch.html.
 """
@@ -18,11 +18,9 @@ def is_inside(environment: Mapping[str, str]) -> bool:
 
 
 def narrow(inventory: Inventory, environment: Mapping[str, str]) -> Inventory:
-    """Leave the GPUs of the job, where nothing else has done so.
+    """Leave only the GPUs of the job, if neither a cgroup nor CUDA_VISIBLE_DEVICES hides the rest.
 
-    Slurm hides the others by a device cgroup, or by ``CUDA_VISIBLE_DEVICES``; only where the
-    latter is gone does ``SLURM_JOB_GPUS``, which counts as ``nvidia-smi`` does on the whole node,
-    tell more than we see.
+    ``SLURM_JOB_GPUS`` has the indices of ``nvidia-smi`` on the whole node.
     """
     listed = _numbers(environment.get("SLURM_JOB_GPUS", ""))
     hidden = len({gpu.index for gpu in inventory.gpus}) <= sum(map(len, listed))

@@ -1,4 +1,4 @@
-"""How busy the GPUs are: what the server holds for everybody who asks.
+"""The newest samples of all GPUs and their history, shared by all clients of the server.
 
 One process samples, see `sampler`; it runs while somebody is interested, and some time longer.
 """
@@ -6,10 +6,12 @@ One process samples, see `sampler`; it runs while somebody is interested, and so
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ..common.protocol.sampler_messages import (
@@ -24,32 +26,32 @@ from .cuda_visible_devices import MASK, narrow
 from .history import History
 from .inventory import Gpu, Inventory
 from .metrics import Errors, Processes, Samples, Value
-from .readers.supervise_sampler import Patience, Sampler
-from .updates import Update, Updates
+from .readers.supervise_sampler import Sampler
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 
-FASTEST, SLOWEST = 0.25, 60.0
-"""Bounds of the interval between two samples, in seconds."""
+KEEP_ALIVE = 300.0
+"""Seconds of sampling after a request; few clients ask less often."""
 
 
-class Telemetry(Updates):
+@dataclass(frozen=True)
+class Update:
+    """What has changed."""
+
+    kind: str
+    """``"sample"``, ``"inventory"``, ``"processes"``, ``"errors"`` or ``"stale"``."""
+    time: float
+    values: dict[str, dict[str, Value]] = field(default_factory=dict)
+    """Of a sample: by metric and UUID, only what was read just now."""
+
+
+class Telemetry:
     """The newest samples of all GPUs, and their history.
 
-    Parameters
-    ----------
-    interval : float
-        Seconds between two samples, 0.25 to 60. What changes slowly is read less often.
-    keep : float
-        Seconds for which the history keeps a row for each second.
-    linger : float
-        Seconds for which the GPUs are sampled after the last interest in them.
-    environment : mapping or None
-        Of the sampler's process; by default this process's.
-    host_pids : bool or None
-        Whether NVML's pids are those of this machine's processes; by default that is found out.
-    patience : Patience or None
-        How long a silent sampler is waited for.
+    `interval`, `keep` (history at full resolution) and `linger` (sampling after the last interest)
+    are in seconds. `host_pids` says whether NVML's pids are valid here; by default, the sampler
+    finds out.
     """
 
     def __init__(
@@ -57,27 +59,22 @@ class Telemetry(Updates):
         interval: float = 1.0,
         keep: float = 900.0,
         linger: float = 60.0,
-        environment: Mapping[str, str] | None = None,
         host_pids: bool | None = None,
-        patience: Patience | None = None,
     ) -> None:
-        super().__init__()
-        _check(interval)
         self.inventory: Inventory | None = None
-        """As the sampler listed the GPUs last."""
         self.nodes: dict[str, Inventory] = {}
-        """The GPUs of other machines that pools may use there, by node."""
+        """By node, the GPUs of other machines that pools may use."""
         self.all_gpus: dict[str, Gpu] = {}
-        """By UUID, the GPUs that there are, and those that are in the history alone."""
+        """By UUID, all GPUs, also those that are only in the history."""
         self.latest: Samples = {}
-        """The newest values; `None` cannot be had now. Empty when nobody samples."""
+        """The newest values; empty while nobody samples."""
         self.errors: Errors = {}
         """Why values are `None`: ``"unsupported"``, ``"no permission"``, ``"lost"``, …"""
         self.processes: Processes = {}
         self.stale_since: float | None = None
-        """When the newest sample was taken, while there is none that is newer."""
+        """The time of the newest sample, if the next one is overdue."""
         self.trouble: str | None = None
-        """Why that is so, in one plain sentence."""
+        """Why it is overdue, in one plain sentence."""
         self.history = History(keep)
         self.linger = linger
         self._interval = interval
@@ -85,26 +82,9 @@ class Telemetry(Updates):
         self._wanted: Counter[str] = Counter()
         self._stopping: asyncio.TimerHandle | None = None
         self._sampled: float | None = None
-        self.sampler = Sampler(
-            self._settings, self._on_news, self._on_trouble, environment, patience
-        )
-
-    @property
-    def interval(self) -> float:
-        """Seconds between two samples.
-
-        Raises
-        ------
-        ValueError
-            If it is set to less than 0.25 or more than 60.
-        """
-        return self._interval
-
-    @interval.setter
-    def interval(self, seconds: float) -> None:
-        _check(seconds)
-        self._interval = seconds
-        self._tell_settings()
+        self._listeners: list[Callable[[Update], None]] = []
+        self._followers: list[Callable[[SamplerSettings | None], None]] = []
+        self.sampler = Sampler(self._settings, self._on_news, self._on_trouble)
 
     @property
     def _settings(self) -> SamplerSettings:
@@ -114,17 +94,9 @@ class Telemetry(Updates):
     # -- interest ------------------------------------------------------------------------------
 
     def want(self, *what: str) -> Callable[[], None]:
-        """Declare interest; the first one starts the sampler.
+        """Declare interest, which the returned function ends; the first one starts the sampler.
 
-        Parameters
-        ----------
-        *what : str
-            ``"gpus"``; and ``"pcie"`` for the PCIe rates, which are not read otherwise.
-
-        Returns
-        -------
-        callable
-            Ends the interest.
+        `what` is ``"gpus"``, and ``"pcie"`` for the PCIe rates, which are not read otherwise.
         """
         interest = Counter(what or ("gpus",))
         self._wanted += interest
@@ -147,10 +119,14 @@ class Telemetry(Updates):
 
         return release
 
+    def keep_alive(self) -> None:
+        """Sample for some more minutes, as somebody has asked."""
+        asyncio.get_running_loop().call_later(KEEP_ALIVE, self.want("gpus"))
+
     def _tell_settings(self) -> None:
         self.sampler.tell(self._settings)
         if self._wanted or self._stopping:
-            self.notify_settings(self._settings)
+            self._notify_settings(self._settings)
 
     async def close(self) -> None:
         """End the sampler's process, now."""
@@ -162,10 +138,40 @@ class Telemetry(Updates):
             self._stopping.cancel()
             self._stopping = None
         self.sampler.stop()
-        self.notify_settings(None)
+        self._notify_settings(None)
         self.nodes = {}
         self.latest, self.processes, self.errors = {}, {}, {}  # soon they would be wrong
         self._sampled = self.stale_since = self.trouble = None
+
+    # -- listeners -----------------------------------------------------------------------------
+
+    def follow_settings(
+        self, callback: Callable[[SamplerSettings | None], None]
+    ) -> Callable[[], None]:
+        """Call a function with the sampler's settings, `None` for no sampling."""
+        self._followers.append(callback)
+        return lambda: self._followers.remove(callback)
+
+    def listen(self, callback: Callable[[Update], None]) -> Callable[[], None]:
+        """Call a function with each update; return what ends that. It is no interest."""
+        self._listeners.append(callback)
+
+        def stop() -> None:
+            with suppress(ValueError):
+                self._listeners.remove(callback)
+
+        return stop
+
+    def _notify(self, update: Update) -> None:
+        for callback in list(self._listeners):
+            try:
+                callback(update)
+            except Exception:  # the other listeners are called all the same
+                _LOG.exception("A listener of the sampler failed")
+
+    def _notify_settings(self, settings: SamplerSettings | None) -> None:
+        for follow in self._followers:
+            follow(settings)
 
     # -- what the sampler says -----------------------------------------------------------------
 
@@ -176,37 +182,29 @@ class Telemetry(Updates):
             self._on_sample(news.time, news.values)
         elif isinstance(news, ProcessesNews):
             self.processes = self._of_nodes(self.processes) | news.processes
-            self.notify(Update("processes", news.time))
+            self._notify(Update("processes", news.time))
         elif isinstance(news, ErrorsNews):
             self.errors = self._of_nodes(self.errors) | news.errors
-            self.notify(Update("errors", news.time))
+            self._notify(Update("errors", news.time))
 
     def _on_inventory(self, moment: float, found: Inventory) -> None:
         if not found.gpus and self.inventory and self.inventory.gpus:
-            self._on_trouble(
-                found.reason or "No GPU is available any more."
-            )  # they may well come back
+            # They may well come back.
+            self._on_trouble(found.reason or "No GPU is available any more.")
             return
         self.inventory = found
         self.all_gpus |= {gpu.uuid: gpu for gpu in found.gpus}
         self._keep({gpu.uuid for gpu in found.gpus} | self._of_nodes(self.all_gpus).keys())
         if not found.gpus:  # which is no trouble, and there will be no sample to end one
             self._end_trouble(moment)
-        self.notify(Update("inventory", moment))
+        self._notify(Update("inventory", moment))
 
     # -- other machines ------------------------------------------------------------------------
 
     def hear(self, node: str, news: News, mask: str | None) -> None:
-        """Take what the sampler on another machine says, as of now: its clock may be wrong.
+        """Take news of another machine, as of now: its clock may be wrong.
 
-        Parameters
-        ----------
-        node : str
-            The machine.
-        news : News
-            What it says.
-        mask : str or None
-            ``CUDA_VISIBLE_DEVICES`` of our processes there.
+        `mask` is ``CUDA_VISIBLE_DEVICES`` of our processes there.
         """
         now = time.time()
         if isinstance(news, InventoryNews):
@@ -215,7 +213,7 @@ class Telemetry(Updates):
             self._forget_node(node)
             self.nodes[node] = replace(found, gpus=gpus)
             self.all_gpus |= {gpu.uuid: gpu for gpu in gpus}
-            self.notify(Update("inventory", now))
+            self._notify(Update("inventory", now))
             return
         there = {gpu.uuid for gpu in self.nodes.get(node, Inventory()).gpus}
         if isinstance(news, SampleNews):
@@ -223,24 +221,24 @@ class Telemetry(Updates):
             self._note_values(now, values, there)
         elif isinstance(news, ProcessesNews):
             self.processes |= _only(news.processes, there)
-            self.notify(Update("processes", now))
+            self._notify(Update("processes", now))
         elif isinstance(news, ErrorsNews):
             self.errors |= _only(news.errors, there)
-            self.notify(Update("errors", now))
+            self._notify(Update("errors", now))
 
     def lose_node(self, node: str, why: str) -> None:
-        """Note that nothing is heard of a machine, and why."""
+        """Note that a machine is silent, and why."""
         self._forget_node(node)
         self.nodes[node] = Inventory(reason=why)
-        self.notify(Update("inventory", time.time()))
+        self._notify(Update("inventory", time.time()))
 
     def keep_nodes(self, nodes: Collection[str]) -> None:
-        """Forget all machines but some."""
+        """Forget all other machines."""
         gone = self.nodes.keys() - set(nodes)
         for node in gone:
             self._forget_node(node)
         if gone:
-            self.notify(Update("inventory", time.time()))
+            self._notify(Update("inventory", time.time()))
 
     def _forget_node(self, node: str) -> None:
         gone = {gpu.uuid for gpu in self.nodes.pop(node, Inventory()).gpus}
@@ -251,7 +249,7 @@ class Telemetry(Updates):
         return _only(by_uuid, there)
 
     def _keep(self, uuids: Collection[str]) -> None:
-        """Forget what is known of other GPUs now."""
+        """Forget the newest values of other GPUs."""
         for by_uuid in (self.latest, self.processes, self.errors):
             for uuid in by_uuid.keys() - set(uuids):
                 del by_uuid[uuid]
@@ -267,7 +265,6 @@ class Telemetry(Updates):
     def _note_values(
         self, moment: float, values: dict[str, dict[str, Value]], uuids: Collection[str]
     ) -> None:
-        """Note a sample of some GPUs."""
         for name, of_metric in values.items():
             for uuid, value in of_metric.items():
                 self.latest.setdefault(uuid, {})[name] = value
@@ -275,24 +272,19 @@ class Telemetry(Updates):
             here = {gpu.uuid for gpu in self.inventory.gpus} if self.inventory else set()
             there = self._of_nodes(self.all_gpus).keys()
             self.all_gpus = _only(self.all_gpus, self.history.gpus | here | there)
-        self.notify(Update("sample", moment, values))
+        self._notify(Update("sample", moment, values))
 
     def _on_trouble(self, sentence: str) -> None:
         now = time.time()
         self.stale_since = self.stale_since or self._sampled or now
         self.trouble = sentence
-        self.notify(Update("stale", now))
+        self._notify(Update("stale", now))
 
     def _end_trouble(self, moment: float) -> None:
         if self.trouble:
             self.stale_since = self.trouble = None
-            self.notify(Update("stale", moment))
+            self._notify(Update("stale", moment))
 
 
 def _only(by_uuid: Mapping[str, T], uuids: Collection[str]) -> dict[str, T]:
     return {uuid: value for uuid, value in by_uuid.items() if uuid in uuids}
-
-
-def _check(interval: float) -> None:
-    if not FASTEST <= interval <= SLOWEST:
-        raise ValueError(f"The sample interval must be from {FASTEST:g} to {SLOWEST:g} s.")

@@ -1,4 +1,4 @@
-"""Authorization and errors of all handlers."""
+"""Authorization, request bodies and errors of all handlers."""
 
 from __future__ import annotations
 
@@ -15,56 +15,70 @@ from tornado import web
 from ..common.errors import DistError
 from ..common.server_file import CHALLENGE, PROOF, SECRET_SCHEME, proof
 from ..pools.pool_manager import PoolManager
-from .request_bodies import Body, read_json
 
 AUTH_RESOURCE = "jupyter_dist"
-"""What Jupyter's authorizer is asked about, with the actions ``read`` and ``execute``."""
+"""For Jupyter's authorizer, with the actions ``read`` and ``execute``."""
 
 NDJSON = "application/x-ndjson"
+MAX_BODY = 1 << 20
+"""Bytes of a request's body; reading more JSON would delay other requests."""
+MAX_DEPTH = 32
+"""Lists and objects within each other."""
 
 _STATUS = {
-    "pool_not_found": 404,
-    "kernel_not_found": 404,
-    "unknown_job": 404,
-    "pool_exists": 409,
-    "gpus_taken": 409,
-    "pool_not_running": 409,
-    "rank_busy": 409,
-    "rank_dead": 409,
-    "gpus_unknown": 503,
-    "pool_unreachable": 503,
-    "agent_silent": 503,
-    "rank_silent": 503,
-    "leases_unusable": 503,
-    "queue_unusable": 503,
-    "queue_newer": 503,
+    404: ("pool_not_found", "kernel_not_found", "unknown_job"),
+    409: ("pool_exists", "gpus_taken", "pool_not_running", "rank_busy", "rank_dead"),
+    503: (
+        *("gpus_unknown", "leases_unusable", "queue_unusable", "queue_newer"),
+        *("pool_unreachable", "agent_silent", "rank_silent"),
+    ),
 }
+"""By HTTP status, the codes of errors; all others are 400."""
+
+
+def read_json(text: str | bytes) -> Any:
+    """Decode JSON; `ValueError` if it is invalid or too deep."""
+    try:
+        content = json.loads(text)
+        is_deep = _is_deeper(content, MAX_DEPTH)
+    except RecursionError:
+        is_deep = True
+    if is_deep:
+        raise ValueError(f"it has more than {MAX_DEPTH} levels of nesting")
+    return content
+
+
+def _is_deeper(content: Any, depth: int) -> bool:
+    if isinstance(content, dict):
+        content = list(content.values())
+    if not isinstance(content, list):
+        return False
+    return depth == 0 or any(_is_deeper(part, depth - 1) for part in content)
 
 
 class KernelAuthMixin(JupyterHandler):
     """Let in this server's own kernels, which know the secret of the discovery file.
 
-    The file is readable by its owner only, so whoever knows the secret runs as the server's user;
-    the authorizer, which knows Jupyter's users, is not asked about them.
+    Only the server's user can read the file, so the authorizer is not asked about kernels.
     """
 
     auth_resource = AUTH_RESOURCE
 
     @property
     def manager(self) -> PoolManager:
-        """All pools of this server."""
+        """The pools of this server."""
         manager: PoolManager = self.settings["jupyter_dist_manager"]
         return manager
 
     @property
     def is_kernel(self) -> bool:
-        """Whether the caller knows our secret."""
+        """Whether the caller is one of our kernels."""
         scheme, _, secret = self.request.headers.get("Authorization", "").partition(" ")
         expected: str = self.settings["jupyter_dist_secret"]
         return scheme == SECRET_SCHEME and hmac.compare_digest(secret.encode(), expected.encode())
 
     def set_default_headers(self) -> None:
-        """Show a kernel that asks for it that we are the server which has written the secret."""
+        """Prove to a kernel that this server has written the secret."""
         super().set_default_headers()
         if challenge := self.request.headers.get(CHALLENGE):
             self.set_header(PROOF, proof(self.settings["jupyter_dist_secret"], challenge))
@@ -79,21 +93,14 @@ class KernelAuthMixin(JupyterHandler):
             raise web.HTTPError(403)
 
     async def require(self, action: str) -> None:
-        """Refuse callers who are not known, or may not do this.
-
-        Raises
-        ------
-        tornado.web.HTTPError
-            403.
-        """
-        user = self.current_user
-        if user is None:
+        """Refuse unknown and unauthorized callers with 403."""
+        if self.current_user is None:
             raise web.HTTPError(403, "Log in first.")
         if not await self.may(action, self.auth_resource):
             raise web.HTTPError(403, f"You are not authorized to {action} {self.auth_resource}.")
 
     async def may(self, action: str, resource: str) -> bool:
-        """Tell whether the caller, who is known, may do this."""
+        """Tell whether a known caller is authorized."""
         return self.is_kernel or bool(
             await ensure_async(
                 self.authorizer.is_authorized(self, self.current_user, action, resource)
@@ -104,7 +111,7 @@ class KernelAuthMixin(JupyterHandler):
         """Answer with ``{code, message, hint}``."""
         error = (options.get("exc_info") or (None, None, None))[1]
         if isinstance(error, DistError):
-            self.set_status(_STATUS.get(error.code, 400))
+            self.set_status(next((s for s, codes in _STATUS.items() if error.code in codes), 400))
             body = error.to_json()
         else:
             message = getattr(error, "log_message", None) or self._reason
@@ -113,45 +120,49 @@ class KernelAuthMixin(JupyterHandler):
         self.finish(json.dumps(body))
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
-        """Keep a user's mistake out of the server's log; everything else goes there."""
+        """Log all but the mistakes of callers."""
         if not isinstance(value, DistError):
             super().log_exception(typ, value, tb)
 
 
 @web.stream_request_body
 class DistHandler(KernelAuthMixin, APIHandler):
-    """A REST handler of ours; it reads a body only of who may call, and no more than `MAX_BODY`."""
+    """A REST handler; it authenticates before it reads a body, and keeps at most `MAX_BODY`."""
 
     async def prepare(self, **options: Any) -> None:
         """Authenticate, before the body comes."""
-        self.gone = asyncio.Event()  # set when the caller leaves before the answer has ended
+        self.gone = asyncio.Event()  # set when the client leaves before the response has ended
+        self._received = bytearray()
         await super().prepare(**options)
-        self._body = Body(self.request)
+        length = self.request.headers.get("Content-Length", "")
+        if length.isdecimal() and float(length) > MAX_BODY:
+            raise _too_long()
 
     def on_connection_close(self) -> None:
-        """Wake up an answer that waits for something to say: nobody listens any more."""
+        """Wake up a response that waits for news."""
         super().on_connection_close()
         self.gone.set()
 
+    async def send(self, piece: str) -> None:
+        """Send a piece of the response; `StreamClosedError` says that the client has left."""
+        self.write(piece)
+        await self.flush()
+        await asyncio.sleep(0)  # `flush` does not wait for a fast reader
+
     def data_received(self, chunk: bytes) -> None:
-        """Take in a piece of the body."""
-        self._body.add(chunk)
+        """Keep a piece of the body; of one that is too long, only enough to tell."""
+        if len(self._received) <= MAX_BODY:
+            self._received += chunk
 
     def body(self, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
-        """Return the JSON object that was sent; an empty body is an empty object.
+        """Return the JSON object of the body, empty for an empty body.
 
-        Parameters
-        ----------
-        fields : tuple of str or None
-            What it may contain; `None` if somebody else checks that.
-
-        Raises
-        ------
-        DistError
-            If it is something else.
+        `fields` are the valid fields; `None` if the caller checks them.
         """
+        if len(self._received) > MAX_BODY:
+            raise _too_long()
         try:
-            content = read_json(self._body.content() or b"{}")
+            content = read_json(bytes(self._received) or b"{}")
         except ValueError as error:
             raise DistError(
                 "bad_request", f"The body is not valid JSON: {error}.", field="body"
@@ -164,6 +175,14 @@ class DistHandler(KernelAuthMixin, APIHandler):
             raise DistError("bad_request", message, hint, field=unknown[0])
         return content
 
+    def seconds(self, name: str, most: float) -> float:
+        """Return a parameter in seconds, from 0 to `most`."""
+        try:
+            return min(max(float(self.get_query_argument(name, "0")), 0.0), most)
+        except ValueError:
+            message = f"{name} must be a number of seconds."
+            raise DistError("bad_request", message, field=name) from None
+
 
 class StatusHandler(DistHandler):
     """A handler whose reads do not count as activity, or an idle server would never be culled."""
@@ -171,3 +190,7 @@ class StatusHandler(DistHandler):
     @property
     def _track_activity(self) -> bool:  # type: ignore[override]
         return bool(self.request.method != "GET")
+
+
+def _too_long() -> web.HTTPError:
+    return web.HTTPError(413, f"A request body is limited to {MAX_BODY:,} bytes.")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
+import signal
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,16 +30,15 @@ from ..pools.reports.rank_usage import RankUsage
 from ..pools.reports.rank_variables import RankVariables
 from .gpus.gpu_messages import GpuFeed
 from .gpus.prometheus import GpuCollector
-from .jobs.queue_changes import JobFeed
+from .jobs.job_news import JobFeed
 from .kernels import end_orphans, follow_files, follow_kernels, kernel_processes
-from .pools.cluster_question import ClusterQuestion
 from .pools.shared_clients import Clients
+from .pools.start_form import ClusterQuestion
 from .routes import ROUTES
-from .stop_signals import let_sigint_stop_as_sigterm
 from .weak_settings import weak_points
 
 _CELLS_ON_RANKS = {"%%distributed": "python3", "%%rank": "python3"}
-"""What such cells are highlighted as in exported notebooks."""
+"""The highlighting of such cells in exported notebooks."""
 
 
 class JupyterDistApp(ExtensionApp):
@@ -125,7 +125,7 @@ class JupyterDistApp(ExtensionApp):
         return patience.factor
 
     def initialize_settings(self) -> None:
-        """Make what handlers share."""
+        """Create what handlers share."""
         patience.set(self.patience)
         let_programs_find_jdist()
         if self.serverapp:
@@ -137,16 +137,16 @@ class JupyterDistApp(ExtensionApp):
         )
         self._clients = Clients()
         self._telemetry = Telemetry(
-            self.sample_interval, 60 * self.history_minutes, self.sampler_linger, os.environ
+            self.sample_interval, 60 * self.history_minutes, self.sampler_linger
         )
         self._usage = RankUsage(self._manager)
         self._other_nodes = OtherNodes(self._manager, self._telemetry)
         kernels = partial(kernel_processes, self.serverapp)
         self._gpus = GpuFeed(self._telemetry, self._usage, self._manager, kernels)
-        self._collector = GpuCollector(self._telemetry, self._gpus.keep_alive)
+        self._collector = GpuCollector(self._telemetry)
         self._discovery_file: Path | None = None
         self._has_adopted = asyncio.Event()
-        """Set once the pools of a server that has ended are known."""
+        """Set when the pools of an earlier server are known."""
         self._tasks = tasks = Tasks()
         self.settings.update(
             jupyter_dist_manager=self._manager,
@@ -174,7 +174,7 @@ class JupyterDistApp(ExtensionApp):
         self.handlers.extend((url_path_join("/", route), handler) for route, handler in ROUTES)
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
-        let_sigint_stop_as_sigterm()
+        _let_sigint_stop_as_sigterm()
         try:
             # Only now is the port known.
             if self.let_kernels_find_us:
@@ -189,7 +189,7 @@ class JupyterDistApp(ExtensionApp):
         self._tasks.add(end_orphans(serverapp, self._manager, self.orphan_grace))
 
     async def stop_extension(self) -> None:
-        """End every pool, unless told otherwise; then none of their processes is left."""
+        """Stop or release all pools, and end all processes of the extension."""
         if self._discovery_file:
             self._discovery_file.unlink(missing_ok=True)
         self._collector.stop()
@@ -203,3 +203,16 @@ class JupyterDistApp(ExtensionApp):
         else:
             await self._manager.release_all()
         await self._tasks.cancel()
+
+
+def _let_sigint_stop_as_sigterm() -> None:
+    """Let SIGINT stop a server without a terminal as SIGTERM does; JupyterHub uses it.
+
+    Without a terminal, Jupyter Server leaves this signal to Python, which ends the server before it
+    stops its kernels and extensions. See ``init_signal`` in ``jupyter_server.serverapp``.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return  # Python sets handlers in the main thread only
+    stop = signal.getsignal(signal.SIGTERM)
+    if callable(stop) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, stop)

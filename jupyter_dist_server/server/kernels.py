@@ -17,6 +17,7 @@ from jupyter_core.utils import ensure_async
 
 from ..common.background_tasks import Tasks
 from ..common.errors import DistError
+from ..common.patience import patience
 from ..common.processes.kernel_python import python_of_kernelspec, running_kernel
 from ..common.protocol.agents.attachment import KERNEL
 from ..placement.requests.request import PoolRequest
@@ -30,15 +31,8 @@ _LOG = logging.getLogger(__name__)
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 FILE_ACTIONS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
-_LOOK = 1.0
-"""Seconds between two looks at the kernels of pools."""
-_RESTART_TAKES = 5.0
-"""Seconds within which a server starts a dead kernel again; it looks for dead ones every 3 s."""
-
 
 class KernelPoolHandler(StatusHandler):
-    """The pool of one kernel."""
-
     async def get(self, kernel_id: str) -> None:
         """Show the live pool of a kernel of this server, or null."""
         await self.require("read")
@@ -55,21 +49,14 @@ def _check_kernel(kernel_id: str, kernels: Any) -> None:
 async def complete_request(
     request: PoolRequest, serverapp: Any, settings: dict[str, Any]
 ) -> PoolRequest:
-    """Fill in what a kernel would have told: its interpreter, environment and folder.
-
-    Raises
-    ------
-    DistError
-        If the request names a kernel that this server does not have, or that is not Python, or one
-        of which it is not known in which Python it runs.
-    """
+    """Fill in the kernel's interpreter, environment and folder, as `%dist_init` would."""
     limit = request.timeout or settings["jupyter_dist_start_timeout"]
     if request.kernel_id is None:
         return replace(request, timeout=limit)
     kernels = serverapp.kernel_manager
     _check_kernel(request.kernel_id, kernels)
-    path = await _notebook_path(request.kernel_id, serverapp)
-    if request.base_env is not None:  # the magics know better than we do, but for a new name
+    path = (await _notebook_paths(serverapp)).get(request.kernel_id, "")
+    if request.base_env is not None:  # from the magics, which may not know a new name
         return replace(request, timeout=limit, name=path or request.name)
     kernel = kernels.get_kernel(request.kernel_id)
     spec = kernel.kernel_spec
@@ -114,20 +101,13 @@ def _environment_of(spec: Any) -> dict[str, str]:
     return {"PATH": os.defpath, **os.environ, **changes}
 
 
-async def _notebook_path(kernel_id: str, serverapp: Any) -> str:
-    return (await _notebook_paths(serverapp)).get(kernel_id, "")
-
-
 async def _notebook_paths(serverapp: Any) -> dict[str, str]:
     sessions = await ensure_async(serverapp.session_manager.list_sessions())
     return {s["kernel"]["id"]: s["path"] for s in sessions if s["kernel"]}
 
 
 async def kernel_processes(serverapp: Any) -> dict[int, dict[str, str]]:
-    """Return this server's kernels by pid: ``{kernel_id, name}``, with the notebook's path as name.
-
-    A kernel that does not run on this machine has no pid, and is left out.
-    """
+    """Return this server's local kernels by pid: ``{kernel_id, name}``, the path as name."""
     kernels = serverapp.kernel_manager
     paths = await _notebook_paths(serverapp)
     found = {}
@@ -139,13 +119,12 @@ async def kernel_processes(serverapp: Any) -> dict[int, dict[str, str]]:
     return found
 
 
-def _pid(kernel: Any) -> int | None:
-    # Only provisioners that start local processes have one.
+def _pid(kernel: Any) -> int | None:  # only local provisioners have one
     return getattr(kernel.provisioner, "pid", None)
 
 
 def follow_kernels(serverapp: Any, manager: PoolManager, tasks: Tasks) -> None:
-    """End a kernel's pool when the kernel is shut down; a restart leaves the pool alone."""
+    """Stop a kernel's pool when the kernel is shut down, but not when it restarts."""
 
     async def on_action(logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         if data.get("status") != "success":
@@ -160,17 +139,14 @@ def follow_kernels(serverapp: Any, manager: PoolManager, tasks: Tasks) -> None:
 
 
 def _restarts(kernels: Any, kernel_id: str) -> bool:
-    """Tell whether a kernel was shut down to be started again.
-
-    Before jupyter_client 8, a restart says that it shuts the kernel down. It keeps its file.
-    """
+    """Tell a restart, which before jupyter_client 8 is reported as a shutdown, by its file."""
     if version_info >= (8,) or kernel_id not in kernels:
         return False
     return Path(kernels.get_kernel(kernel_id).connection_file).exists()
 
 
 def follow_files(serverapp: Any, manager: PoolManager) -> None:
-    """Have pools called by the new names of notebooks that are renamed, or moved with a folder."""
+    """Rename pools with their notebooks and folders."""
 
     async def on_action(logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         if data.get("action") == "rename":
@@ -182,7 +158,7 @@ def follow_files(serverapp: Any, manager: PoolManager) -> None:
 
 
 def _moved(old: str, new: str, root: str, name: str) -> str:
-    """Return a notebook's name after a file or folder was moved; kernels have absolute paths."""
+    """Return a notebook's name after a move; kernels use absolute paths."""
     for before, after in ((old, new), (f"{root}/{old}", f"{root}/{new}")):
         if name == before or name.startswith(f"{before}/"):
             return after + name[len(before) :]
@@ -190,20 +166,20 @@ def _moved(old: str, new: str, root: str, name: str) -> str:
 
 
 async def end_orphans(serverapp: Any, manager: PoolManager, grace: float) -> None:
-    """Mark pools whose kernel is gone, and stop those that nobody has come back for in time.
+    """Mark pools whose kernel has died, and stop them after the grace time.
 
-    A kernel that is killed is mostly started again, and has its pool back; so it counts as gone
-    only when it is away for longer than that takes. Nothing tells us of its death.
+    The server usually restarts a killed kernel, which gets its pool back, and looks for dead ones
+    every 3 s. So a kernel counts as dead only when it has been gone for some seconds.
     """
     missed: dict[str, float] = {}
     while True:
-        await asyncio.sleep(_LOOK)
+        await asyncio.sleep(1.0)
         live = manager.live()
         missed = {pool.record.id: missed.get(pool.record.id, time.time()) for pool in live}
         for pool in live:
             try:
                 await _end_if_orphaned(pool, missed, serverapp.kernel_manager, manager, grace)
-            except Exception:  # one pool, or kernel, that is odd must not save the others
+            except Exception:  # the other pools are checked all the same
                 _LOG.exception("Checking the kernel of pool %s failed", pool.record.id)
 
 
@@ -216,13 +192,13 @@ async def _end_if_orphaned(
         del missed[pool.record.id]
     elif attached:
         del missed[pool.record.id]
-        if kernel not in attached:  # it may be one of another server's
+        if kernel not in attached:  # it may belong to another server
             manager.hand_over(pool)
     since = missed.get(pool.record.id)
-    orphaned = since if since and time.time() - since >= _RESTART_TAKES else None
+    orphaned = since if since and time.time() - since >= patience.busy_answer else None
     if orphaned != pool.record.orphaned:
         pool.change(orphaned=orphaned)
-    if since and time.time() - since >= max(grace, _RESTART_TAKES):
+    if since and time.time() - since >= max(grace, patience.busy_answer):
         manager.stop_later(pool, abandoned(grace))
 
 

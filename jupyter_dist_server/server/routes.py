@@ -7,56 +7,25 @@ from typing import Any
 
 from ..common.version import version
 from .base_handlers import DistHandler, StatusHandler
-from .gpus.export_handlers import GpuCsvHandler, GpuLinesHandler
-from .gpus.gpu_handlers import GpuHistoryHandler, GpusHandler
-from .jobs.job_details import JobDetailsHandler, JobLinesHandler
-from .jobs.job_handlers import (
-    HoldHandler,
-    JobHandler,
-    JobsHandler,
-    PlanHandler,
-    QueueHandler,
-    ReleaseHandler,
-    RequeueHandler,
-    SignalHandler,
-    SubmitSchemaHandler,
-)
-from .jobs.log_handlers import JobLogHandler
+from .gpus import gpu_handlers
+from .jobs import job_handlers, log_handlers
 from .kernels import KernelPoolHandler
-from .page_handler import PageHandler
-from .pools.cell_handlers import CellsHandler, LanesHandler
-from .pools.execute import ExecuteHandler
-from .pools.pool_handlers import (
-    ExtendHandler,
-    InterruptHandler,
-    KillHandler,
-    LogHandler,
-    PoolHandler,
-    PoolsHandler,
-    RestartHandler,
-    StackHandler,
-    StartSchemaHandler,
-    VerdictHandler,
-)
-from .pools.variables_and_check_handlers import CheckHandler, VariablesHandler
+from .page import PageHandler
+from .pools import execute, pool_handlers, rank_handlers, start_form
 from .stream_handler import StreamHandler
 
 
 class ServerStatusHandler(StatusHandler):
-    """The extension itself."""
-
     async def get(self) -> None:
-        """Say that the extension is here, and how many pools are alive."""
+        """Return the version, the host and the number of live pools."""
         await self.require("read")
         alive = sum(not pool.record.state.ended for pool in self.manager.pools.values())
         self.finish({"version": version(), "host": socket.gethostname(), "pools": alive})
 
 
 class ZygotesHandler(DistHandler):
-    """The processes that are kept warm for the next pool."""
-
     async def delete(self) -> None:
-        """End them; pools go on, and the next one starts afresh."""
+        """End the processes that wait for the next pool; running pools keep running."""
         await self.require("execute")
         self.manager.zygotes.drop()
         self.finish({})
@@ -69,38 +38,38 @@ _RANK = _POOL + r"/ranks/(?P<rank>[\w-]+)"
 ROUTES: list[tuple[str, type[Any]]] = [
     (r"jupyter-dist/", PageHandler),
     (r"jupyter-dist/status", ServerStatusHandler),
-    (r"jupyter-dist/gpus", GpusHandler),
-    (r"jupyter-dist/gpus/history", GpuHistoryHandler),
-    (r"jupyter-dist/gpus/export\.csv", GpuCsvHandler),
-    (r"jupyter-dist/gpus/export\.jsonl", GpuLinesHandler),
-    (r"jupyter-dist/start-schema", StartSchemaHandler),
+    (r"jupyter-dist/gpus", gpu_handlers.GpusHandler),
+    (r"jupyter-dist/gpus/history", gpu_handlers.GpuHistoryHandler),
+    (r"jupyter-dist/gpus/export\.csv", gpu_handlers.GpuCsvHandler),
+    (r"jupyter-dist/gpus/export\.jsonl", gpu_handlers.GpuLinesHandler),
+    (r"jupyter-dist/start-schema", start_form.StartSchemaHandler),
     (r"jupyter-dist/zygotes", ZygotesHandler),
-    (r"jupyter-dist/pools", PoolsHandler),
-    (_POOL, PoolHandler),
-    (_POOL + "/interrupt", InterruptHandler),
-    (_POOL + "/restart", RestartHandler),
-    (_POOL + "/kill", KillHandler),
-    (_POOL + "/extend", ExtendHandler),
-    (_POOL + "/execute", ExecuteHandler),
-    (_POOL + "/verdict", VerdictHandler),
-    (_POOL + "/variables", VariablesHandler),
-    (_POOL + "/check", CheckHandler),
-    (_POOL + "/lanes", LanesHandler),
-    (_RANK + "/stack", StackHandler),
-    (_RANK + "/log", LogHandler),
-    (r"jupyter-dist/cells", CellsHandler),
+    (r"jupyter-dist/pools", pool_handlers.PoolsHandler),
+    (_POOL, pool_handlers.PoolHandler),
+    (_POOL + "/interrupt", pool_handlers.InterruptHandler),
+    (_POOL + "/restart", pool_handlers.RestartHandler),
+    (_POOL + "/kill", pool_handlers.KillHandler),
+    (_POOL + "/extend", pool_handlers.ExtendHandler),
+    (_POOL + "/execute", execute.ExecuteHandler),
+    (_POOL + "/verdict", rank_handlers.VerdictHandler),
+    (_POOL + "/variables", rank_handlers.VariablesHandler),
+    (_POOL + "/check", rank_handlers.CheckHandler),
+    (_POOL + "/lanes", rank_handlers.LanesHandler),
+    (_RANK + "/stack", rank_handlers.StackHandler),
+    (_RANK + "/log", rank_handlers.LogHandler),
+    (r"jupyter-dist/cells", rank_handlers.CellsHandler),
     (r"jupyter-dist/kernels/(?P<kernel_id>[\w-]+)/pool", KernelPoolHandler),
-    (r"jupyter-dist/jobs", JobsHandler),
-    (r"jupyter-dist/jobs/plan", PlanHandler),
-    (r"jupyter-dist/queue", QueueHandler),
-    (r"jupyter-dist/submit-schema", SubmitSchemaHandler),
-    (_JOB, JobHandler),
-    (_JOB + "/hold", HoldHandler),
-    (_JOB + "/release", ReleaseHandler),
-    (_JOB + "/requeue", RequeueHandler),
-    (_JOB + "/signal", SignalHandler),
-    (_JOB + "/log", JobLogHandler),
-    (_JOB + "/details", JobDetailsHandler),
-    (_JOB + "/lines", JobLinesHandler),
+    (r"jupyter-dist/jobs", job_handlers.JobsHandler),
+    (r"jupyter-dist/jobs/plan", job_handlers.PlanHandler),
+    (r"jupyter-dist/queue", job_handlers.QueueHandler),
+    (r"jupyter-dist/submit-schema", job_handlers.SubmitSchemaHandler),
+    (_JOB, job_handlers.JobHandler),
+    (_JOB + "/hold", job_handlers.HoldHandler),
+    (_JOB + "/release", job_handlers.ReleaseHandler),
+    (_JOB + "/requeue", job_handlers.RequeueHandler),
+    (_JOB + "/signal", job_handlers.SignalHandler),
+    (_JOB + "/log", log_handlers.JobLogHandler),
+    (_JOB + "/details", job_handlers.JobDetailsHandler),
+    (_JOB + "/lines", log_handlers.JobLinesHandler),
     (r"jupyter-dist/stream", StreamHandler),
 ]

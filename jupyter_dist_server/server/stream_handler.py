@@ -6,34 +6,41 @@ import asyncio
 import contextlib
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from jupyter_server.base.websocket import WebSocketMixin
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from ..common.errors import DistError
+from ..common.patience import patience
 from ..pools.pool import Pool
-from .base_handlers import KernelAuthMixin
+from ..pools.reports.cell_history import CellHistory
+from .base_handlers import KernelAuthMixin, read_json
+from .gpus.gpu_messages import GpuFeed
 from .jobs.job_handler_base import JobHandlerBase
-from .jobs.job_messages import JobNews
-from .stream_client import Viewer, read_watch
+from .jobs.job_news import JobNews
 
 FRAME_INTERVAL = 0.03
-"""Seconds between two states of one pool, at least."""
+"""Least seconds between two states of one pool."""
 TIME_INTERVAL = 10.0
-"""Seconds between two `time` frames: who gets nothing for longer has lost the connection."""
-_ADOPTION = 15.0
-"""Seconds for which a server that starts may look for the pools of one that has ended."""
+"""Seconds between two `time` frames, by which clients notice a lost connection."""
+
+_WATCHABLE = ("gpus", "pcie", "cells", "jobs")
+"""`"pcie"` means the rates of PCIe and NVLink: each reading takes 20 ms."""
+_KINDS = ("gpus", "history", "usage", "processes")
+"""In the order of sending; samples come last, as they need the others."""
 
 
 class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
-    """One panel. A client that reads slowly gets fewer, newer states, and costs no more memory."""
+    """One client. A slow one gets fewer, newer states, and needs no more memory."""
 
     _track_activity = False
-    max_message_size = 1 << 16  # whoever says more than it looks at is disconnected
+    max_message_size = 1 << 16  # a larger one ends the connection
 
     async def get(self, *arguments: Any, **options: Any) -> None:
-        """Authorise, then upgrade to a WebSocket."""
+        """Authorize, then upgrade to a WebSocket."""
         await self.require("read")
         self._sees_jobs = await self.may("read", JobHandlerBase.auth_resource)
         await super().get(*arguments, **options)
@@ -53,9 +60,9 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
         self._sender = asyncio.create_task(self._send())
 
     def on_message(self, message: str | bytes) -> None:
-        """Take in what the client looks at."""
+        """Read what the client watches."""
         try:
-            watch = read_watch(message)
+            watch = _read_watch(message)
             self._follow_jobs("jobs" in watch)
             self._viewer.look_at(watch - {"jobs"})
         except DistError as error:
@@ -91,11 +98,12 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
 
     async def _send(self) -> None:
         try:
-            # Or a page that comes back first is told that the pools of before are gone.
+            # Otherwise, a page that reconnects early would see the earlier pools disappear.
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self.settings["jupyter_dist_has_adopted"].wait(), _ADOPTION)
+                adopted = self.settings["jupyter_dist_has_adopted"].wait()
+                await asyncio.wait_for(adopted, patience.node)
             pools = [pool.record.to_json() for pool in self.manager.pools.values()]
-            # Browsers' clocks are not ours, and all of our times are by ours.
+            # All times are by our clock; the browser's may differ.
             first = {"type": "pools", "pools": pools, "time": time.time()}
             await self.write_message(json.dumps(first))
             loop = asyncio.get_running_loop()
@@ -124,9 +132,97 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
             self.on_close()
         except Exception:
             self.log.exception("The stream failed")
-            self.close(1011, "The stream failed. See the server's log.")  # not open and mute
+            self.close(1011, "The stream failed. See the server's log.")
 
     def _frame(self, pool_id: str) -> dict[str, Any]:
         if pool := self.manager.pools.get(pool_id):
             return {"type": "pool", "pool": pool.record.to_json()}
         return {"type": "pool_removed", "id": pool_id}
+
+
+def _read_watch(message: str | bytes) -> frozenset[str]:
+    """Decode a message of a client: the names that it watches."""
+    try:
+        said = read_json(message)
+        watch = said["watch"] if set(said) == {"watch"} else None
+    except (ValueError, TypeError, KeyError):
+        watch = None
+    if not isinstance(watch, list) or not set(map(str, watch)) <= set(_WATCHABLE):
+        raise DistError(
+            "bad_request",
+            "A message to the stream must be a JSON object with “watch” only.",
+            'Send {"watch": ["gpus"]}, also with "pcie", "cells" or "jobs", or {"watch": []}.',
+            field="watch",
+        )
+    return frozenset(map(str, watch))
+
+
+class Viewer:
+    """What one client watches, and which versions of it it has been sent.
+
+    There is no queue: frames are made when the client is ready to read them. `news` is called when
+    there may be new ones.
+    """
+
+    def __init__(self, feed: GpuFeed, cells: CellHistory, news: Callable[[], None]) -> None:
+        self._feed = feed
+        self._cells = cells
+        self._news = news
+        self._watch: frozenset[str] = frozenset()
+        self._releases: list[Callable[[], None]] = []
+        self._seen: dict[str, int] = {}
+        self._tick = 0
+
+    def look_at(self, watch: frozenset[str]) -> None:
+        """Change what is watched; all of it is sent from the beginning."""
+        if watch == self._watch:
+            return
+        former, self._releases = self._releases, []
+        self._watch = watch
+        self._seen, self._tick = {}, 0
+        if metrics := watch - {"cells"}:
+            # Before the former interest ends, so that nothing is stopped in between.
+            want = self._feed.telemetry.want("gpus", *(metrics - {"gpus"}))
+            self._releases = [want, self._feed.listen(self._news)]
+        for release in former:
+            release()
+        self._news()
+
+    async def take(self) -> list[bytes]:
+        """Return the new frames."""
+        return [*self._cell_news(), *await self._gpu_news()]
+
+    def _cell_news(self) -> list[bytes]:
+        seen, version = self._seen.get("cells"), self._cells.version
+        if "cells" not in self._watch or seen == version:
+            return []
+        self._seen["cells"] = version
+        news = {"type": "cells", "complete": seen is None, "cells": self._cells.since(seen or 0)}
+        return [msgspec.json.encode(news)]
+
+    async def _gpu_news(self) -> list[bytes]:
+        """Return the new frames about GPUs, which clients share."""
+        watch, frames = self._watch, self._feed.frames
+        if "gpus" not in frames or not watch - {"cells"}:
+            return []
+        links = "pcie" in watch
+        history = b""
+        if "history" not in self._seen:
+            history = await self._feed.history(links)
+            if watch != self._watch:
+                return []  # it watches something else now
+        news = []
+        for kind in _KINDS:
+            version, frame = (1, history) if kind == "history" else frames.get(kind, (0, b""))
+            if version > self._seen.get(kind, 0):
+                self._seen[kind] = version
+                news.append(frame)
+        samples = self._feed.samples
+        if samples.tick > self._tick:
+            news.append(samples.since(self._tick, links))
+            self._tick = samples.tick
+        return news
+
+    def close(self) -> None:
+        """Stop watching."""
+        self.look_at(frozenset())

@@ -14,7 +14,7 @@ _SETTINGS = {
 
 
 def weak_points() -> list[str]:
-    """Return a sentence for each of them; docs/security.md says more."""
+    """Return a sentence for each; see docs/security.md."""
     found = []
     for name, what in _SETTINGS.items():
         setting = Path("/proc/sys/fs", name)

@@ -7,21 +7,21 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from typing import Any
 
 import psutil
 
-from jupyter_dist_server.gpus.readers.supervise_sampler import Patience
-from jupyter_dist_server.gpus.telemetry import Telemetry
-from jupyter_dist_server.gpus.updates import Update
+from jupyter_dist_server.common.patience import patience
+from jupyter_dist_server.gpus.telemetry import Telemetry, Update
 
 from ..waiting import PATIENCE
 
-QUICK = Patience(start=60.0, silence=30.0, pause=0.1, longest_pause=0.5, busy=0.2)
-"""A sampler that dies is started again at once; a busy machine does not make it look stuck."""
-STRICT = replace(QUICK, silence=2.0)
-"""For those that do get stuck."""
+LENIENT = 3.0
+"""Times the usual patience: a busy machine does not make a sampler look stuck."""
+STRICT = 0.2
+"""For samplers that do get stuck: a silent one is given up after 2 s."""
+PAUSES = 0.1, 0.5
+"""Seconds until a sampler that has died is started again, at first and at most."""
 
 
 def sampler(telemetry: Telemetry) -> psutil.Process:
@@ -41,16 +41,20 @@ def child_processes() -> list[psutil.Process]:
 
 
 @asynccontextmanager
-async def sampling(*what: str, **options: Any) -> AsyncIterator[Telemetry]:
+async def sampling(
+    *what: str, factor: float = LENIENT, pauses: tuple[float, float] = PAUSES, **options: Any
+) -> AsyncIterator[Telemetry]:
     """Sample four times a second while the block runs."""
-    settings: dict[str, Any] = {"interval": 0.25, "host_pids": True, "patience": QUICK} | options
-    telemetry = Telemetry(**settings)
+    telemetry = Telemetry(**({"interval": 0.25, "host_pids": True} | options))
+    telemetry.sampler.pauses = pauses
+    usual, patience.factor = patience.factor, factor
     if what:
         telemetry.want(*what)
     try:
         yield telemetry
     finally:
         await telemetry.close()
+        patience.factor = usual
 
 
 async def until(condition: Callable[[], Any], what: str, timeout: float = PATIENCE) -> Any:

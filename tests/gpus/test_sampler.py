@@ -8,21 +8,21 @@ import subprocess
 import sys
 import time
 from contextlib import closing
-from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
 import psutil
 import pytest
 
+from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.gpus.gpu_state import read_news
 from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader
-from jupyter_dist_server.gpus.updates import Update
+from jupyter_dist_server.gpus.telemetry import Update
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for
 from .sampling import (
-    QUICK,
+    LENIENT,
     STRICT,
     Listener,
     Pulse,
@@ -139,12 +139,15 @@ async def test_a_crash_is_noticed_and_repaired(fake_nvml: State) -> None:
         assert sampler(telemetry) != first
 
 
-async def test_crashes_in_a_row_are_answered_ever_later(fake_nvml: State) -> None:
+async def test_crashes_in_a_row_are_answered_ever_later(
+    fake_nvml: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_nvml.write(gpus=1)
     # A library that is not there cannot even be imported.
-    broken = {**os.environ, "PYTHONPATH": "/nowhere", "PYTHONHOME": "/nowhere"}
-    patience = replace(QUICK, longest_pause=60.0)  # who runs for longer begins anew
-    async with sampling("gpus", environment=broken, patience=patience) as telemetry:
+    monkeypatch.setenv("PYTHONPATH", "/nowhere")
+    monkeypatch.setenv("PYTHONHOME", "/nowhere")
+    pauses = 0.1, 60.0  # one that runs for longer begins anew
+    async with sampling("gpus", pauses=pauses) as telemetry:
         listener = Listener(telemetry)
         await until(lambda: len(listener.of("stale")) >= 4, "four crashes")
         times = [update.time for update in listener.of("stale")[:4]]
@@ -155,7 +158,7 @@ async def test_crashes_in_a_row_are_answered_ever_later(fake_nvml: State) -> Non
 
 async def test_a_hang_is_noticed_and_repaired(fake_nvml: State) -> None:
     fake_nvml.write(gpus=2)
-    async with sampling("gpus", patience=STRICT) as telemetry:
+    async with sampling("gpus", factor=STRICT) as telemetry:
         listener = Listener(telemetry)
         await listener.samples(2)
         first = sampler(telemetry)
@@ -167,7 +170,7 @@ async def test_a_hang_is_noticed_and_repaired(fake_nvml: State) -> None:
         assert telemetry.stale_since == listener.of("sample")[-1].time
         await until(lambda: not first.is_running(), "the end of the old process")
         await until(lambda: len(listener.of("stale")) >= 2, "that the new one hangs too")
-        telemetry.sampler._patience = QUICK
+        patience.factor = LENIENT
         fake_nvml.update(**{"1.hang": None})
         await until(lambda: telemetry.trouble is None, "new values")
         await listener.samples(2)
@@ -175,10 +178,9 @@ async def test_a_hang_is_noticed_and_repaired(fake_nvml: State) -> None:
 
 async def test_a_driver_that_hangs_from_the_start(fake_nvml: State) -> None:
     fake_nvml.write(gpus=2, hang="INIT")
-    patience = type(QUICK)(start=0.5, silence=0.5, pause=0.1, longest_pause=0.2, busy=0.1)
-    async with sampling("gpus", patience=patience) as telemetry:
+    async with sampling("gpus", factor=0.01, pauses=(0.1, 0.2)) as telemetry:
         await until(lambda: telemetry.trouble, "the trouble")
-        assert "has not responded for 0.5 s" in plain(telemetry.trouble)
+        assert "has not responded for 0.6 s" in plain(telemetry.trouble)
         assert "persistence mode" in plain(telemetry.trouble)
         assert telemetry.inventory is None
         assert telemetry.stale_since
@@ -187,7 +189,7 @@ async def test_a_driver_that_hangs_from_the_start(fake_nvml: State) -> None:
         await until(lambda: child_processes(), "the next one")
         assert telemetry.stale_since == since
         fake_nvml.write(gpus=0)
-        telemetry.sampler._patience = QUICK
+        patience.factor = LENIENT
         await until(lambda: telemetry.inventory, "the inventory")
         assert telemetry.trouble is None  # that there is no GPU is none
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader, read_gpus
 from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
 
@@ -25,10 +26,15 @@ def freezer() -> Iterator[Path]:
         (group / "freezer.state").write_text("THAWED")
 
 
-async def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: Path) -> None:
+async def test_only_one_process_hangs_in_the_driver(
+    fake_nvml: State, freezer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_nvml.write(gpus=1, hang="INIT")
-    first = asyncio.create_task(read_gpu_state(timeout=4.0))
-    others = [asyncio.create_task(read_gpu_state(timeout=20.0)) for _ in range(2)]
+    monkeypatch.setattr(patience, "factor", 4 / 60)
+    first = asyncio.create_task(read_gpu_state())
+    await asyncio.sleep(0)  # it has a limit now
+    monkeypatch.setattr(patience, "factor", 20 / 60)
+    others = [asyncio.create_task(read_gpu_state()) for _ in range(2)]
     await until(child_processes, "the process that asks the driver")
     (child,) = child_processes()
     (freezer / "cgroup.procs").write_text(str(child.pid))
@@ -37,8 +43,8 @@ async def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: P
     hangs = f"The NVIDIA driver hangs: process {child.pid} waits for it and cannot be killed."
     assert (await others[0]).inventory.reason == hangs
     assert (await others[1]).inventory.reason == hangs
-    assert (await read_gpu_state(timeout=4.0)).inventory.reason == hangs
-    async with sampling("gpus", patience=STRICT) as telemetry:
+    assert (await read_gpu_state()).inventory.reason == hangs
+    async with sampling("gpus", factor=STRICT) as telemetry:
         await until(lambda: telemetry.trouble == hangs, "the sampler's trouble")
     assert child_processes() == [child]
     (freezer / "freezer.state").write_text("THAWED")
@@ -48,10 +54,11 @@ async def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: P
 
 
 async def test_one_process_hangs_however_many_readers_there_are(
-    fake_nvml: State, freezer: Path
+    fake_nvml: State, freezer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_nvml.write(gpus=1, hang="INIT")
-    reading = asyncio.create_task(asyncio.to_thread(GpuReader(first=4.0).read))
+    monkeypatch.setattr(patience, "factor", 4 / patience.driver)
+    reading = asyncio.create_task(asyncio.to_thread(GpuReader().read))
     await until(child_processes, "the process that asks the driver")
     (child,) = child_processes()
     (freezer / "cgroup.procs").write_text(str(child.pid))
@@ -65,22 +72,29 @@ async def test_one_process_hangs_however_many_readers_there_are(
     await until(lambda: read_gpus().inventory.gpus, "a GPU, as the process has ended")
 
 
-def test_a_driver_that_takes_long_to_load_is_waited_for(fake_nvml: State) -> None:
+def test_a_driver_that_takes_long_to_load_is_waited_for(
+    fake_nvml: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_nvml.write(gpus=1, slow_init=2500)
-    with closing(GpuReader(timeout=2.0)) as reader:
+    monkeypatch.setattr(patience, "factor", 0.2)
+    with closing(GpuReader()) as reader:
         assert len(reader.read().inventory.gpus) == 1
         fake_nvml.update(hang="utilization")
         assert reader.read().inventory.reason == "The NVIDIA driver did not respond within 2 s."
-    with closing(GpuReader(timeout=2.0, first=1.0)) as reader:
+    monkeypatch.setattr(patience, "factor", 0.02)
+    with closing(GpuReader()) as reader:
         assert reader.read().inventory.reason == (
-            "The NVIDIA driver did not respond within 1 s. Enable persistence mode (nvidia-smi "
+            "The NVIDIA driver did not respond within 1.2 s. Enable persistence mode (nvidia-smi "
             "-pm 1) if the driver takes long to load."
         )
 
 
-async def test_a_stopped_listing_is_given_up(fake_nvml: State) -> None:
+async def test_a_stopped_listing_is_given_up(
+    fake_nvml: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_nvml.write(gpus=1, hang="INIT")
-    reading = asyncio.create_task(read_gpu_state(timeout=2.0))
+    monkeypatch.setattr(patience, "factor", 2 / 60)
+    reading = asyncio.create_task(read_gpu_state())
     await until(lambda: child_processes(), "the process")
     (child,) = child_processes()
     child.suspend()
@@ -90,7 +104,7 @@ async def test_a_stopped_listing_is_given_up(fake_nvml: State) -> None:
 
 async def test_a_stopped_sampler_is_replaced(fake_nvml: State) -> None:
     fake_nvml.write(gpus=2)
-    async with sampling("gpus", patience=STRICT) as telemetry:
+    async with sampling("gpus", factor=STRICT) as telemetry:
         listener = Listener(telemetry)
         await listener.samples(2)
         process = sampler(telemetry)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.cli.printing.gpu_use import gpu_use
+from jupyter_dist_server.cli.show_and_logs import gpu_use
 from jupyter_dist_server.jobs.logs.log_reader import LogReader
 from jupyter_dist_server.jobs.runner.log_limit import LogLimit
 from jupyter_dist_server.jobs.store.attempt import Attempt, GpuUsage

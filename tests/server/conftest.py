@@ -31,8 +31,9 @@ EIGHT_GPUS = {
 WATCHED_FOR = 1.0
 CONFIG = f"""
 import os
-from jupyter_dist_server.server.gpus import gpu_messages, keep_alive
-keep_alive.PATIENCE = {WATCHED_FOR}
+from jupyter_dist_server.gpus import telemetry
+from jupyter_dist_server.server.gpus import gpu_messages
+telemetry.KEEP_ALIVE = {WATCHED_FOR}
 gpu_messages.LEASES_EVERY = 0.2
 os.environ["JUPYTER_DIST_LEASES"] = {{leases!r}}
 c.JupyterDistApp.sample_interval = {TICK}

@@ -12,7 +12,7 @@ import pytest
 from tornado.websocket import WebSocketHandler
 
 from jupyter_dist_server.common.server_file import SECRET_SCHEME
-from jupyter_dist_server.server.page_handler import PageHandler
+from jupyter_dist_server.server.page import PageHandler
 from jupyter_dist_server.server.routes import ROUTES
 
 from ..server_driver import Server

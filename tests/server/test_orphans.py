@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from jupyter_client.multikernelmanager import AsyncMultiKernelManager
 
+from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.common.protocol.agents.agent_messages import Attach
 from jupyter_dist_server.common.protocol.agents.attachment import KERNEL, SERVER, Attachment, Owner
 from jupyter_dist_server.common.protocol.pool_record import PoolState
-from jupyter_dist_server.server import kernels
 from jupyter_dist_server.server.kernels import end_orphans
 
 from ..pool_driver import WarmManager, client_of, follow, request
@@ -33,14 +33,13 @@ class OddKernels(AsyncMultiKernelManager):
 async def test_a_kernel_that_cannot_be_asked_saves_no_other_pool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(kernels, "_LOOK", 0.05)
-    monkeypatch.setattr(kernels, "_RESTART_TAKES", 0.0)
     manager = WarmManager(owner=Owner(SERVER, 60.0))
     odd = await manager.create(request(tmp_path, num_ranks=1, kernel_id="odd"))
     gone = await manager.create(request(tmp_path, num_ranks=1, kernel_id="gone"))
     for pool in (odd, gone):
         await follow(pool)
     serverapp = SimpleNamespace(kernel_manager=OddKernels())
+    monkeypatch.setattr(patience, "factor", 0.2)
     looking = asyncio.create_task(end_orphans(serverapp, manager, 0.0))
     try:
         await asyncio.wait_for(gone.ended.wait(), PATIENCE)
@@ -64,9 +63,8 @@ class NoKernels(AsyncMultiKernelManager):
 
 
 async def test_a_pool_stays_with_the_notebook_of_another_server_that_it_was_given_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(kernels, "_LOOK", 0.05)
     manager = WarmManager(owner=Owner(SERVER, 60.0))
     pool = await manager.create(request(tmp_path, num_ranks=1, kernel_id="gone"))
     await follow(pool)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from jupyter_dist_server.client.agent_link import look_at_agent
 from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
+from jupyter_dist_server.gpus.gpu_state import GpuState
 from jupyter_dist_server.gpus.inventory import Inventory
-from jupyter_dist_server.server.page_html import html
+from jupyter_dist_server.server.page import html
 
 from ..fake_nvml.four_gpus import FOUR, NAMES
 from ..waiting import PATIENCE, wait_for
@@ -85,24 +86,21 @@ def test_the_page_says_why_there_is_no_gpu(client: Client) -> None:
 
 
 def test_the_page_shows_the_rest_where_the_queue_cannot_be_read() -> None:
-    page = html(
-        "host", [], Inventory(reason="No driver."), {}, None, {}, {}, [], "The disk <is> full."
-    )
+    page = html([], GpuState(Inventory(reason="No driver.")), {}, [], "The disk <is> full.")
     assert "The disk &lt;is&gt; full." in page and "Nothing else runs" not in page
     assert "No pool is running." in page and "No driver." in page
 
 
 def test_the_page_leaves_out_the_memory_of_a_gpu_that_uses_the_hosts() -> None:
-    assert " B" not in html("host", [], FOUR, {}, None, {}, {}, [], "")
+    assert " B" not in html([], GpuState(FOUR), {}, [])
 
 
 def test_the_page_says_who_uses_a_gpu_that_nobody_leases() -> None:
     rows = [
         GpuProcess(1, "bob", "<python>", 31 * 2**30, 64),
-        GpuProcess(2, "bob", "<python>", 31 * 2**30, 64),
         GpuProcess(3, "root", "Xorg", 2**20, 0),
     ]
-    page = html("host", [], FOUR, {}, None, {NAMES[1]: rows}, {}, [], "")
+    page = html([], GpuState(FOUR, processes={NAMES[1]: rows}), {}, [])
     first, second = page.partition("GPU 1")[::2]
     assert "not leased" in first
-    assert ">used by &lt;python&gt;, user bob<" in second
+    assert ">used by &lt;python&gt; (pid 1, bob)<" in second

@@ -47,7 +47,7 @@ class Gpu:
     numa_node: int | None = None
     links: dict[str, str] = field(default_factory=dict, compare=False)
     """How other GPUs, by UUID, are reached: ``"NVLink x4"``, or ``"PIX"`` and so on, for which see
-    `topology.links`."""
+    `gpus.inventory`."""
     sm_count: int | None = None
     """Number of streaming multiprocessors."""
     clock_max: int | None = None

@@ -1,4 +1,4 @@
-"""NVML read again and again, whenever it is asked for, by a process that waits in between."""
+"""NVML read on request, without an event loop, by a process that waits in between."""
 
 from __future__ import annotations
 
@@ -8,59 +8,33 @@ import select
 import time
 from typing import ClassVar
 
-from ...common.protocol.sampler_messages import (
-    FIRST_ANSWER,
-    STAYS_LOADED,
-    Complete,
-    News,
-    SamplerNews,
-)
+from ...common.patience import patience
+from ...common.protocol.sampler_messages import STAYS_LOADED, Complete, News, SamplerNews
 from ..gpu_state import GpuState, no_answer, read_news, state_of
 from .reading_process import ReadingProcess
 
-_END = 2.0
-"""Seconds within which a process that was killed has ended, unless it hangs in the driver."""
-
 
 class GpuReader:
-    """Reads GPUs and their processes without an event loop.
-
-    Parameters
-    ----------
-    timeout : float
-        Seconds after which a hanging driver is given up on; the inventory then says so.
-    first : float
-        The same for the first answer of a process, for which the driver may have to be loaded.
-    begun : ReadingProcess or None
-        Whose first reading is to be taken.
-    """
+    """Reads GPUs and their processes; with `begun`, takes the first reading of that process."""
 
     _hangs: ClassVar[ReadingProcess | None] = None
-    """What hangs in the driver: no other reader of this process starts one more."""
+    """A process that hangs in the driver: no reader of this process starts another one."""
 
-    def __init__(
-        self,
-        timeout: float = 15.0,
-        first: float = FIRST_ANSWER,
-        begun: ReadingProcess | None = None,
-    ) -> None:
-        self._timeout = timeout
-        self._first = first
+    def __init__(self, begun: ReadingProcess | None = None) -> None:
         self._process = begun
         self._begun = begun is not None
-        """Whether the process is at its first reading, for which it is not asked."""
+        """The process is at its first reading, which needs no request."""
         self._said: dict[type[SamplerNews], News] = {}
-        """The newest of each kind."""
 
     def read(self) -> GpuState:
-        """Return what NVML says now."""
+        """Read NVML now."""
         if self._hangs and not self._hangs.has_ended():
             pid = self._hangs.pid
             return no_answer(
                 f"The NVIDIA driver hangs: process {pid} waits for it and cannot be killed."
             )
         is_first = self._process is None or self._begun
-        timeout = self._first if is_first else self._timeout
+        limit = patience.driver if is_first else 2 * patience.busy_answer
         try:
             if self._process is None:
                 self._said = {}
@@ -68,10 +42,10 @@ class GpuReader:
             elif not self._begun:
                 os.write(self._process.requests.fileno(), b"{}\n")
             self._begun = False
-            self._hear(self._process, timeout)
+            self._hear(self._process, limit)
         except TimeoutError:
             self.close()
-            why = f"The NVIDIA driver did not respond within {timeout:g} s."
+            why = f"The NVIDIA driver did not respond within {limit:g} s."
             return no_answer(f"{why} {STAYS_LOADED}" if is_first else why)
         except OSError as error:
             self.close()
@@ -80,9 +54,9 @@ class GpuReader:
             "Listing the GPUs failed: its process wrote no output."
         )
 
-    def _hear(self, process: ReadingProcess, timeout: float) -> None:
-        """Read what the process says until it has said all, or has ended."""
-        deadline, rest = time.monotonic() + timeout, b""
+    def _hear(self, process: ReadingProcess, limit: float) -> None:
+        """Read the process's messages until it has said all, or has ended."""
+        deadline, rest = time.monotonic() + limit, b""
         while True:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([process.answers], [], [], left)[0]:
@@ -104,11 +78,11 @@ class GpuReader:
         if process := self._process:
             self._process = None
             process.kill()
-            if not process.has_ended(within=_END):
+            if not process.has_ended(within=patience.cleanup):
                 GpuReader._hangs = process
 
 
 def read_gpus() -> GpuState:
-    """Return what NVML says now, read by a process that ends then."""
+    """Read NVML once."""
     with contextlib.closing(GpuReader()) as reader:
         return reader.read()

@@ -12,25 +12,19 @@ from ...common.processes.python_command import python_command
 
 _MODULE = "jupyter_dist_server.gpus.sampler.sampler_process"
 _SETTINGS = '{"on_request": true}'
-"""`SamplerSettings` as JSON: to import that takes longer than all else here."""
-_PAUSE = 0.005
+"""`SamplerSettings` as JSON: importing that takes longer than all else here."""
 
 
 class ReadingProcess:
-    """Reads at once, and then whenever it is asked.
+    """Reads at once, and then on request; `OSError` if it cannot be started.
 
-    Not by `subprocess`: a dispatcher's runners would carry that.
-
-    Raises
-    ------
-    OSError
-        If it cannot be started.
+    It does without `subprocess`, which all runners would inherit.
     """
 
     def __init__(self) -> None:
         theirs, requests = os.pipe()
         self.requests = own(requests)
-        """Where it is asked; it ends when this is closed."""
+        """The pipe for requests; the process ends when it is closed."""
         answers, said = os.pipe()
         self.answers = own(answers)
         command = [*python_command(sys.executable, _MODULE), _SETTINGS]
@@ -45,7 +39,7 @@ class ReadingProcess:
         self._ended = False
 
     def has_ended(self, within: float = 0.0) -> bool:
-        """Tell whether it has ended, or does so within some seconds."""
+        """Tell whether it has ended, or ends within some seconds."""
         until = time.monotonic() + within
         while not self._ended:
             try:
@@ -55,7 +49,7 @@ class ReadingProcess:
             if not self._ended:
                 if time.monotonic() >= until:
                     return False
-                time.sleep(_PAUSE)
+                time.sleep(0.005)
         return True
 
     def kill(self) -> None:

@@ -1,6 +1,6 @@
-"""Which processes use a GPU, as NVML and this machine know them.
+"""The processes on a GPU, as NVML and this machine know them.
 
-Only the sampler's process imports this. psutil is imported when there is a process to look up.
+psutil is imported when there is a process to look up.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...common.protocol.sampler_messages import GpuProcess
 from ..metrics import Processes
@@ -17,41 +17,28 @@ from ..nvml import NO_PERMISSION, UNSUPPORTED, Failure, query
 from .read_one_gpu import Reader
 
 _HOST_PID_NAMESPACE = "pid:[4026531836]"
-"""The first pid namespace; its number is the same on all Linux machines."""
+"""The first pid namespace, on all Linux machines."""
 _HIDDEN = "a hidden process"
-"""What a process of another user is called where ``/proc`` does not show it (``hidepid``)."""
-_RECENT = 5.0
-"""Seconds after which a row of the driver's says nothing of now; it keeps some for hours."""
+"""A process of another user that ``/proc`` does not show (``hidepid``)."""
 _LISTS = ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses")
 _VERSIONS = ("_v3", "_v2")
-"""Of those functions, the newest first: a driver may not have it."""
+"""Of these functions, the newest first: a driver may not have it."""
 
 
-class Words(NamedTuple):
-    """What this machine knows of a process."""
-
-    user: str | None = None
-    command: str | None = None
-    start_time: float | None = None
-
-
-_Known = dict[tuple[int, float], Words]
+_Words = tuple[str | None, str | None, float | None]
+"""User, command and start time of a process."""
+_NOTHING: _Words = None, None, None
+_Known = dict[tuple[int, float], _Words]
 """By pid and start."""
 
 
 def sees_host_pids() -> bool:
-    """Return whether NVML's pids, which are the host's, mean anything here; not in a container."""
+    """Tell whether NVML's pids, which are the host's, are valid here: not in a container."""
     return sys.platform != "linux" or os.readlink("/proc/self/ns/pid") == _HOST_PID_NAMESPACE
 
 
 class ProcessReader:
-    """Reads who uses GPUs.
-
-    Parameters
-    ----------
-    host_pids : bool
-        Whether NVML's pids are those of processes that we can look up.
-    """
+    """Reads the processes on GPUs; looks them up if NVML's pids are valid here."""
 
     def __init__(self, host_pids: bool) -> None:
         self._host_pids = host_pids
@@ -69,7 +56,7 @@ class ProcessReader:
     def _rows(self, handle: Any, before: _Known) -> list[GpuProcess]:
         memory = memory_by_pid(handle)
         sm = _sm(handle) if memory else {}
-        # In a container the driver may give pids of ours here, and the host's there.
+        # In a container, the driver may mix our pids and the host's.
         idle = 0 if self._host_pids else None
         rows = []
         for pid, size in memory.items():
@@ -78,22 +65,22 @@ class ProcessReader:
             rows.append(GpuProcess(pid, user, command, size, busy, start_time))
         return sorted(rows, key=lambda row: (-(row.memory or 0), row.pid))
 
-    def _look_up(self, pid: int, before: _Known) -> Words:
+    def _look_up(self, pid: int, before: _Known) -> _Words:
         if not self._host_pids:
-            return Words()
+            return _NOTHING
         import psutil
 
         try:
             process = psutil.Process(pid)
             key = pid, process.create_time()
-            self._known[key] = before.get(key) or Words(process.username(), process.name(), key[1])
+            self._known[key] = before.get(key) or (process.username(), process.name(), key[1])
         except psutil.Error:
-            return Words(command=_HIDDEN) if _is_hidden(pid) else Words()  # or it has ended
+            return (None, _HIDDEN, None) if _is_hidden(pid) else _NOTHING  # or it has ended
         return self._known[key]
 
 
 def _is_hidden(pid: int) -> bool:
-    """Tell whether a process that is not to be seen lives: it is another user's."""
+    """Tell whether another user's process runs that ``/proc`` does not show."""
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -104,7 +91,7 @@ def _is_hidden(pid: int) -> bool:
 
 
 def memory_by_pid(handle: Any) -> dict[int, int | None]:
-    """Return the bytes that each process uses of a GPU, where the driver tells them."""
+    """Return the bytes that each process uses on a GPU, if the driver knows."""
     memory: dict[int, int | None] = {}
     for function in _LISTS:
         for process in _ask(function, handle):
@@ -122,13 +109,13 @@ def _ask(function: str, handle: Any) -> list[Any]:
 
 
 def _sm(handle: Any) -> dict[int, int] | None:
-    """Return the SM utilization of processes that did anything lately; `None` if not supported.
+    """Return the SM utilization of recently active processes; `None` if it is not supported.
 
-    The driver adds rows of pid 0, rows with impossible percentages, and rows of long ago.
+    The driver adds rows of pid 0, rows with impossible percentages, and rows that are hours old.
     """
-    since = int((time.time() - _RECENT) * 1e6)
+    since = int((time.time() - 5.0) * 1e6)
     samples = query("nvmlDeviceGetProcessUtilization", handle, since)
-    if isinstance(samples, Failure):  # if nobody did anything, there is none either
+    if isinstance(samples, Failure):  # also if no process was active
         return None if samples in (UNSUPPORTED, NO_PERMISSION) else {}
     good = [s for s in samples if s.pid and s.smUtil <= 100 and s.timeStamp > since]
     return {s.pid: s.smUtil for s in sorted(good, key=lambda sample: sample.timeStamp)}

@@ -1,13 +1,14 @@
 """How each metric is read from NVML, in plain units.
 
-Only the sampler's process imports this. See https://docs.nvidia.com/deploy/nvml-api/.
+See https://docs.nvidia.com/deploy/nvml-api/.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pynvml
@@ -21,129 +22,147 @@ from ..nvml import (
     UNSUPPORTED,
     Device,
     Failure,
+    NvmlFailed,
+    ask,
     failure,
     query,
 )
-from .gpm import METRICS as GPM_METRICS
-from .gpm import Gpm
 
 _ALL_LINKS = 0xFFFFFFFF
 _KIB = 1024
 
-Answer = Sequence[Value] | Failure
-"""One value for each metric of a reading, or why there is none."""
+_GPM_METRICS = {
+    "sm_active": pynvml.NVML_GPM_METRIC_SM_UTIL,
+    "tensor_active": pynvml.NVML_GPM_METRIC_ANY_TENSOR_UTIL,
+    "dram_active": pynvml.NVML_GPM_METRIC_DRAM_BW_UTIL,
+}
 
 
+@dataclass
 class Source:
-    """A GPU in one session of NVML, and what must be remembered between two readings.
+    """A GPU in one session of NVML, and the state between two readings."""
 
-    Parameters
-    ----------
-    device : Device
-        With handles of this session.
-    memory_total : int
-        Bytes, or 0 if it is not known; it never changes, so nobody asks for it.
-    """
+    device: Device
+    memory_total: int
+    nvlink: tuple[Rate, Rate] = field(default_factory=lambda: (Rate(), Rate()))
+    """Sent and received."""
+    gpm: tuple[Any, Any] = None, None
+    """The last sample of GPM, and a free one."""
 
-    def __init__(self, device: Device, memory_total: int) -> None:
-        self.device = device
-        self.memory_total = memory_total
-        self.gpm = Gpm(device)
-        self.nvlink = Rate(), Rate()
-        """Of what is sent and of what is received."""
-
-    def handle(self, shared: bool) -> Any:
-        """Return the handle to ask: the whole GPU's, for what a MIG instance shares with it."""
-        return self.device.whole if shared else self.device.handle
+    def close(self) -> None:
+        """Free the samples."""
+        for sample in self.gpm:
+            if sample is not None:
+                query("nvmlGpmSampleFree", sample)
+        self.gpm = None, None
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read at once, and the metrics that it gives."""
+    """One query, and the metrics that it gives."""
 
     metrics: tuple[str, ...]
-    read: Callable[[Source, Any], Answer]
-    """From the source and the handle to ask."""
+    read: Callable[[Source, Any], Sequence[Value]]
+    """Takes the source and NVML's handle, and returns a value for each metric."""
 
     @property
     def tier(self) -> float:
         """Seconds between two readings."""
         return BY_NAME[self.metrics[0]].tier
 
-    def __call__(self, source: Source) -> Answer:
-        """Read. May block for as long as the driver does."""
-        answer = self.read(source, source.handle(BY_NAME[self.metrics[0]].shared))
-        if answer == INVALID_ARGUMENT and source.device.mig is not None:
-            return UNSUPPORTED
-        return answer
+    def __call__(self, source: Source) -> Sequence[Value] | Failure:
+        """Read; it may hang."""
+        device = source.device
+        shared = BY_NAME[self.metrics[0]].shared  # by a MIG instance with the whole GPU
+        try:
+            return self.read(source, device.whole if shared else device.handle)
+        except NvmlFailed as error:
+            if error.failure == INVALID_ARGUMENT and device.mig is not None:
+                return UNSUPPORTED
+            return error.failure
 
 
 def _number(name: str, function: str, *arguments: int, factor: float = 1.0) -> Reading:
-    def read(_: Source, handle: Any) -> Answer:
-        answer = query(function, handle, *arguments)
-        return answer if isinstance(answer, Failure) else [answer * factor]
-
-    return Reading((name,), read)
+    return Reading((name,), lambda _, handle: [ask(function, handle, *arguments) * factor])
 
 
-def _utilization(_: Source, handle: Any) -> Answer:
-    rates = query("nvmlDeviceGetUtilizationRates", handle)
-    return rates if isinstance(rates, Failure) else [rates.gpu, rates.memory]
+def _ecc(name: str, kind: int) -> Reading:
+    return _number(name, "nvmlDeviceGetTotalEccErrors", kind, pynvml.NVML_VOLATILE_ECC)
 
 
-def _memory(source: Source, handle: Any) -> Answer:
-    # The newer one does not count as used what the driver keeps for itself.
+def _utilization(_: Source, handle: Any) -> Sequence[Value]:
+    rates = ask("nvmlDeviceGetUtilizationRates", handle)
+    return [rates.gpu, rates.memory]
+
+
+def _memory(_: Source, handle: Any) -> Sequence[Value]:
+    # The newer one does not count the driver's own memory as used.
     memory = query("nvmlDeviceGetMemoryInfo", handle, pynvml.nvmlMemory_v2)
     if memory in (UNSUPPORTED, INVALID_ARGUMENT):
         memory = query("nvmlDeviceGetMemoryInfo", handle)
-    if not isinstance(memory, Failure):
-        return [memory.used, memory.free]
-    # All tell their memory, or never do: this one is broken, or a MIG instance that is no more.
-    return memory if memory in (UNSUPPORTED, NO_PERMISSION, DRIVER_GONE) else LOST
+    if memory in (UNSUPPORTED, NO_PERMISSION, DRIVER_GONE):
+        raise NvmlFailed(memory)
+    if isinstance(memory, Failure):  # the GPU is broken, or the MIG instance was destroyed
+        raise NvmlFailed(LOST)
+    return [memory.used, memory.free]
 
 
-def _throttle(_: Source, handle: Any) -> Answer:
+def _throttle(_: Source, handle: Any) -> Sequence[Value]:
     reasons = query("nvmlDeviceGetCurrentClocksEventReasons", handle)
-    if reasons == UNSUPPORTED:  # a driver before 535 has it under its old name
-        reasons = query("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
-    return reasons if isinstance(reasons, Failure) else [throttle_words(reasons)]
+    if isinstance(reasons, Failure):  # a driver before 535 has it under its old name
+        reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+    return [throttle_words(reasons)]
 
 
-def _codec(name: str, function: str) -> Reading:
-    def read(_: Source, handle: Any) -> Answer:
-        answer = query(function, handle)
-        return answer if isinstance(answer, Failure) else [answer[0]]
-
-    return Reading((name,), read)
-
-
-def _nvlink(source: Source, handle: Any) -> Answer:
+def _nvlink(source: Source, handle: Any) -> Sequence[Value]:
     fields = (
         pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
         pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX,
     )
-    answers = query("nvmlDeviceGetFieldValues", handle, [(field, _ALL_LINKS) for field in fields])
+    answers = ask("nvmlDeviceGetFieldValues", handle, [(field, _ALL_LINKS) for field in fields])
     now = time.monotonic()
-    if isinstance(answers, Failure):
-        return answers
     for answer in answers:
         if answer.nvmlReturn:
-            return failure(pynvml.NVMLError(answer.nvmlReturn))
+            raise NvmlFailed(failure(pynvml.NVMLError(answer.nvmlReturn)))
     return [
         rate.update(answer.value.ullVal * _KIB, now)
         for rate, answer in zip(source.nvlink, answers, strict=True)
     ]
 
 
-def _pcie(_: Source, handle: Any) -> Answer:
-    # Each blocks for 20 ms, in which the driver counts; it tells thousands of bytes a second.
-    values: list[Value] = []
-    for counter in (pynvml.NVML_PCIE_UTIL_TX_BYTES, pynvml.NVML_PCIE_UTIL_RX_BYTES):
-        answer = query("nvmlDeviceGetPcieThroughput", handle, counter)
-        if isinstance(answer, Failure):
-            return answer
-        values.append(answer * 1000)
-    return values
+def _gpm(source: Source, _: Any) -> Sequence[Value]:
+    """Read the activity of SMs, tensor cores and DRAM since the last reading, from Hopper on.
+
+    See https://docs.nvidia.com/deploy/nvml-api/group__GPM.html.
+    """
+    device, (before, now) = source.device, source.gpm
+    if now is None:
+        if not ask("nvmlGpmQueryDeviceSupport", device.whole).isSupportedDevice:
+            raise NvmlFailed(UNSUPPORTED)
+        now = ask("nvmlGpmSampleAlloc")
+        source.gpm = before, now
+    if device.mig is None:
+        ask("nvmlGpmSampleGet", device.handle, now)
+    else:
+        instance = ask("nvmlDeviceGetGpuInstanceId", device.handle)
+        ask("nvmlGpmMigSampleGet", device.whole, instance, now)
+    source.gpm = now, before
+    if before is None:
+        return [None] * len(_GPM_METRICS)
+    question = pynvml.c_nvmlGpmMetricsGet_t()
+    question.version = pynvml.NVML_GPM_METRICS_GET_VERSION
+    question.numMetrics = len(_GPM_METRICS)
+    question.sample1, question.sample2 = before, now
+    for place, metric in enumerate(_GPM_METRICS.values()):
+        question.metrics[place].metricId = metric
+    cells = ask("nvmlGpmMetricsGet", question).metrics[: len(_GPM_METRICS)]
+    return [None if cell.nvmlReturn or math.isnan(cell.value) else cell.value for cell in cells]
+
+
+def _pcie(_: Source, handle: Any) -> Sequence[Value]:
+    # Each blocks for 20 ms, and returns KB/s.
+    counters = (pynvml.NVML_PCIE_UTIL_TX_BYTES, pynvml.NVML_PCIE_UTIL_RX_BYTES)
+    return [ask("nvmlDeviceGetPcieThroughput", handle, counter) * 1000 for counter in counters]
 
 
 READINGS = (
@@ -157,26 +176,16 @@ READINGS = (
     _number("clock_memory", "nvmlDeviceGetClockInfo", pynvml.NVML_CLOCK_MEM),
     _number("fan", "nvmlDeviceGetFanSpeed"),
     _number("pstate", "nvmlDeviceGetPerformanceState"),
-    _number(
-        "ecc_corrected",
-        "nvmlDeviceGetTotalEccErrors",
-        pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED,
-        pynvml.NVML_VOLATILE_ECC,
-    ),
-    _number(
-        "ecc_uncorrected",
-        "nvmlDeviceGetTotalEccErrors",
-        pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
-        pynvml.NVML_VOLATILE_ECC,
-    ),
+    _ecc("ecc_corrected", pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED),
+    _ecc("ecc_uncorrected", pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED),
     Reading(("throttle",), _throttle),
-    _codec("encoder", "nvmlDeviceGetEncoderUtilization"),
-    _codec("decoder", "nvmlDeviceGetDecoderUtilization"),
+    Reading(("encoder",), lambda _, handle: ask("nvmlDeviceGetEncoderUtilization", handle)[:1]),
+    Reading(("decoder",), lambda _, handle: ask("nvmlDeviceGetDecoderUtilization", handle)[:1]),
     _number("energy", "nvmlDeviceGetTotalEnergyConsumption", factor=1e-3),
     Reading(("nvlink_tx", "nvlink_rx"), _nvlink),
-    Reading(tuple(GPM_METRICS), lambda source, _: source.gpm.read()),
+    Reading(tuple(_GPM_METRICS), _gpm),
 )
-"""Everything that is read without anybody asking for it in particular."""
+"""All that is read at all times."""
 
 PCIE = Reading(("pcie_tx", "pcie_rx"), _pcie)
-"""Read only while somebody looks at it."""
+"""Read only on request."""

@@ -1,4 +1,4 @@
-"""One GPU in the sampler's process: its values, and for each metric what went wrong."""
+"""One GPU in the sampler's process: its values, and the errors of its metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..nvml import DRIVER_GONE, LOST, RESET_REQUIRED, UNSUPPORTED, Device, Failu
 from .metric_readings import Reading, Source
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 60.0
-"""Seconds until a reading that failed is tried again, doubled each time."""
+"""Seconds before a failed reading is tried again, doubled each time."""
 
 
 class DriverGone(Exception):
@@ -20,41 +20,34 @@ class DriverGone(Exception):
 
 
 class Reader:
-    """Reads one GPU, whichever session of NVML it is in."""
+    """Reads one GPU, over several sessions of NVML."""
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
         self.source: Source | None = None
+        """`None` if the GPU cannot be read until the next session."""
         self.errors: dict[str, str] = {}
-        """By metric, in words; what can be read is not in it."""
+        """By metric, why it cannot be read."""
         self._retry: dict[Reading, tuple[float, float]] = {}
-        """When a reading that failed is tried again, and how long that pause is."""
-
-    def is_lost(self) -> bool:
-        """Whether the GPU cannot be read until the next session."""
-        return self.source is None
+        """Of failed readings, when to try again, and the pause until then."""
 
     def open(self, device: Device) -> None:
-        """Go on in a new session; what is not supported is not asked for again."""
+        """Continue in a new session; unsupported metrics are not tried again."""
         self.close()
         self.source = Source(device, self.gpu.memory_total)
         self._retry = {reading: at for reading, at in self._retry.items() if at[0] == math.inf}
         self.errors = {name: word for name, word in self.errors.items() if word == UNSUPPORTED}
 
     def close(self) -> None:
-        """Let go of the session."""
+        """Leave the session."""
         if self.source:
-            self.source.gpm.close()
+            self.source.close()
             self.source = None
 
     def read(self, readings: Sequence[Reading]) -> dict[str, Value]:
-        """Return new values by metric: `None` for what has just failed, nothing while it waits.
+        """Return new values by metric, `None` for what has just failed; or raise `DriverGone`.
 
-        If the GPU is lost, everything has failed, until the next session.
-
-        Raises
-        ------
-        DriverGone
+        Metrics that wait to be tried again are left out.
         """
         values: dict[str, Value] = {}
         for reading in readings:
@@ -81,7 +74,7 @@ class Reader:
         return values
 
     def lose(self) -> dict[str, Value]:
-        """Note that the GPU is lost; return that nothing of it can be had."""
+        """Note that the GPU is lost; return `None` for all metrics."""
         self.close()
         for name in BY_NAME:
             if self.errors.get(name) != UNSUPPORTED:

@@ -1,7 +1,7 @@
-"""The process that reads NVML, so that nobody else does: a driver may hang, or take us with it.
+"""The process that reads NVML, so that a driver that hangs or crashes harms no other process.
 
-`sampling` starts it. It prints one JSON object a line, takes one a line, and ends when its standard
-input does, even if a call of the driver's never returns; see `common.protocol.sampler_messages`.
+It reads settings from stdin and prints news, a JSON object a line each, see
+`common.protocol.sampler_messages`. It ends with stdin, even if the driver hangs.
 """
 
 from __future__ import annotations
@@ -28,29 +28,19 @@ from ...common.protocol.sampler_messages import (
     decode_settings,
 )
 from ..inventory import Inventory, describe
-from ..metrics import CONSTANT, PROCESSES_TIER, Value
+from ..metrics import CONSTANT, STEADY, Value
 from ..nvml import NO_GPU, Failure, devices, start, stop
 from .gpu_processes import ProcessReader, sees_host_pids
 from .metric_readings import PCIE, READINGS, Reading
 from .read_one_gpu import DriverGone, Reader
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
-"""Seconds until the GPUs are listed anew after one was lost; doubled after each failure."""
-_PCIE_TAKES = 0.05
-"""Seconds that the PCIe rates of one GPU take."""
-_PCIE_LAG = 1.0
-"""Seconds by which they come after what is read as often: no tick has too much to say."""
+"""Seconds before the GPUs are listed again after one was lost; doubled after each failure."""
 _encoder = msgspec.json.Encoder(enc_hook=str)  # a `Failure` is a word
 
 
 class SamplerProcess:
-    """What this process knows.
-
-    Parameters
-    ----------
-    settings : SamplerSettings
-        What to read.
-    """
+    """The state of this process."""
 
     def __init__(self, settings: SamplerSettings) -> None:
         self.interval = settings.interval
@@ -60,7 +50,7 @@ class SamplerProcess:
         self._processes = ProcessReader(sees_host_pids() if host_pids is None else host_pids)
         self._readers: list[Reader] = []
         self._open = False
-        """Whether there is a session of NVML."""
+        """NVML has been started."""
         self._driver: str | None = None
         self._said: dict[type[News], bytes] = {}
         self._ticks = 0
@@ -68,11 +58,11 @@ class SamplerProcess:
         """The UUIDs of the devices that were listed last."""
         self._listed = -math.inf
         self._list_at = -math.inf
-        """When the GPUs are listed anew. Both are times of the clock that nobody sets."""
+        """When to list the GPUs again, on the monotonic clock."""
         self._pause = _FIRST_PAUSE
 
     def obey(self, told: SamplerSettings) -> None:
-        """Follow a command."""
+        """Apply new settings."""
         self.interval = told.interval
         if self._pcie and not told.pcie:
             uuids = [reader.gpu.uuid for reader in self._readers]
@@ -83,7 +73,7 @@ class SamplerProcess:
         self._ticks = 0
 
     def tick(self) -> None:
-        """Read what is due, and say it."""
+        """Read and report what is due."""
         # MIG mode may be switched, and instances created, at any time.
         if time.monotonic() >= self._list_at or (self._is_due(CONSTANT) and self._has_changed()):
             self._list()
@@ -93,28 +83,29 @@ class SamplerProcess:
             self._list()
             values = self._read(READINGS)
         _say(SampleNews(_now(), values))
-        if self._is_due(PROCESSES_TIER):
+        if self._is_due(STEADY):
             self._say_change(ProcessesNews(_now(), self._processes.read(self._readers)))
         errors = {reader.gpu.uuid: reader.errors for reader in self._readers}
         self._say_change(ErrorsNews(_now(), errors))
-        if self._pcie and not self._pcie_due and self._is_due(PCIE.tier, _PCIE_LAG):
+        # A second after other metrics of this tier: no tick has too much to report.
+        if self._pcie and not self._pcie_due and self._is_due(PCIE.tier, lag=1.0):
             self._pcie_due = list(self._readers)
         self._ticks += 1
 
     def tell_all(self) -> None:
-        """Read everything now, whatever was read before."""
+        """Read and report everything now."""
         self._ticks = 0
         self.tick()
-        if any(reader.is_lost() for reader in self._readers):  # or a job would be given it
+        if any(reader.source is None for reader in self._readers):  # otherwise a job would get it
             self._list()
             self.tick()
         _say(Complete(_now()))
 
     def read_pcie(self, until: float) -> None:
-        """Read the PCIe rates of as many GPUs as there is time for, and go on at the next tick."""
+        """Read the PCIe rates of as many GPUs as possible; the next tick continues."""
         values: dict[str, dict[str, Value]] = {}
         try:
-            while self._pcie and self._pcie_due and time.monotonic() + _PCIE_TAKES < until:
+            while self._pcie and self._pcie_due and time.monotonic() + 0.05 < until:
                 reader = self._pcie_due.pop(0)
                 for name, of_gpu in self._read([PCIE], [reader]).items():
                     values.setdefault(name, {}).update(of_gpu)
@@ -132,23 +123,18 @@ class SamplerProcess:
     ) -> dict[str, dict[str, Value]]:
         values: dict[str, dict[str, Value]] = {}
         for reader in self._readers if readers is None else readers:
-            if reader.is_lost():
-                continue
             for name, value in reader.read(readings).items():
                 values.setdefault(name, {})[reader.gpu.uuid] = value
-            if reader.is_lost():
+            if reader.source is None:
                 self._list_again()
         return values
 
-    # -- which GPUs there are ------------------------------------------------------------------
-
     def _has_changed(self) -> bool:
-        """Return whether there are other devices than those that were listed."""
         listed = devices()
         return not isinstance(listed, Failure) and {one.uuid for one in listed[0]} != self._found
 
     def _list(self) -> None:
-        """List the GPUs in a new session of NVML, which a GPU or a driver that came back needs."""
+        """List the GPUs in a new session of NVML, which a GPU or driver that came back needs."""
         for reader in self._readers:
             reader.close()
         if self._open:
@@ -162,7 +148,7 @@ class SamplerProcess:
         else:
             found, handles = describe(*listed), {device.uuid: device for device in listed[0]}
         self._found = set(handles)
-        # What another driver does not support may be something else.
+        # Another driver may support other metrics.
         same = found.driver == self._driver
         known = {reader.gpu.uuid: reader for reader in self._readers} if same else {}
         self._driver = found.driver
@@ -170,9 +156,9 @@ class SamplerProcess:
         for reader in self._readers:
             reader.open(handles[reader.gpu.uuid])
         self._say_change(InventoryNews(_now(), found))
-        self._said = {InventoryNews: self._said[InventoryNews]}  # all else is said again
+        self._said = {InventoryNews: self._said[InventoryNews]}  # all else is reported again
         if isinstance(listed, Failure) and reason != NO_GPU:
-            sys.exit(NO_DRIVER)  # only a new process loads the library that fits the next driver
+            sys.exit(NO_DRIVER)  # only a new process can load the library of another driver
         self._ticks = 0
         self._listed, self._list_at = time.monotonic(), math.inf
         if found.problems or not found.gpus:
@@ -186,10 +172,8 @@ class SamplerProcess:
             self._list_at = now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
-    # -- what is said --------------------------------------------------------------------------
-
     def _say_change(self, news: News) -> None:
-        """Say something unless it was said before, at whatever time."""
+        """Report news, unless its content was reported before."""
         content = _encoder.encode(msgspec.structs.replace(news, time=0.0))
         if self._said.get(type(news)) != content:
             self._said[type(news)] = content
@@ -204,23 +188,20 @@ def _say(news: News) -> None:
     try:
         sys.stdout.write(_encoder.encode(news).decode() + "\n")
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever started us is gone
+    except BrokenPipeError:  # our parent has ended
         os._exit(0)
 
 
 def _follow_input(commands: queue.SimpleQueue[SamplerSettings]) -> None:
-    """Pass commands on. When there are no more, whoever started us is gone.
-
-    The end comes from here because the main thread may be inside the driver for ever.
-    """
+    """Pass commands on, and exit at their end, from this thread: the main thread may hang."""
     rest = b""
     while data := os.read(0, 65536):
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
             try:
                 commands.put(decode_settings(line))
-            except ValueError as error:  # the commands behind it count
-                print(f"This is no setting: {error}", file=sys.stderr)
+            except ValueError as error:
+                print(f"Invalid settings: {error}", file=sys.stderr)
     os._exit(0)
 
 
@@ -238,7 +219,7 @@ def main() -> None:
         process.tick()
         if settings.once:
             return
-        due = max(due + process.interval, time.monotonic())  # ticks that were missed are left out
+        due = max(due + process.interval, time.monotonic())  # missed ticks are skipped
         process.read_pcie(until=due)
         try:
             while True:

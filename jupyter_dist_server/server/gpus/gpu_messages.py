@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import msgspec
@@ -17,16 +17,13 @@ from ...common.background_tasks import Tasks
 from ...common.errors import DistError
 from ...gpus.inventory import Gpu, Inventory
 from ...gpus.readers.read_gpu_state import read_gpu_state
-from ...gpus.telemetry import Telemetry
-from ...gpus.updates import Update
+from ...gpus.telemetry import Telemetry, Update
 from ...jobs.leases.lease import GpuLease, holders
 from ...placement.new_pool_record import allowed
 from ...placement.requests.request import PoolRequest
 from ...pools.pool_manager import PoolManager
 from ...pools.reports.rank_usage import RankUsage
-from .history_json import history_pieces
-from .history_query import Question
-from .keep_alive import KeepAlive
+from .history_query import Question, history_pieces
 from .last_state import LastState
 from .process_owners import OwnedProcess, with_owners
 from .sample_frames import LINKS, SampleFrames, encode
@@ -34,36 +31,28 @@ from .sample_frames import LINKS, SampleFrames, encode
 _LOG = logging.getLogger(__name__)
 
 CHARTED = ("utilization", "memory_used", "power", "temperature", "sm_active")
-"""Metrics whose past is sent to whoever begins to look; ``/gpus/history`` has them all."""
+"""Metrics whose history new clients get; ``/gpus/history`` has all."""
 CHART_POINTS = 300
-"""How many points of it, at most."""
+"""Points of this history, at most."""
 
 LEASES_EVERY = 2.0
-"""Seconds between two looks at who holds leases, as files tell nobody of their locks."""
+"""Seconds between two looks at the leases; changes of locks cannot be watched."""
 
 Kernels = Callable[[], Awaitable[dict[int, dict[str, str]]]]
+"""Returns this server's kernels by pid: ``{pid: {"kernel_id", "name"}}``."""
 
 
 class GpuFeed:
-    """Follows GPUs, their processes and leases, and what ranks use, while somebody looks.
-
-    Parameters
-    ----------
-    telemetry, usage, manager
-        Where it comes from.
-    kernels : callable
-        Returns this server's kernels by pid: ``{pid: {"kernel_id", "name"}}``.
-    """
+    """GPUs, their processes and leases, and the ranks' usage, followed while a client watches."""
 
     def __init__(
         self, telemetry: Telemetry, usage: RankUsage, manager: PoolManager, kernels: Kernels
     ) -> None:
         self.telemetry = telemetry
-        self.keep_alive = KeepAlive(telemetry)
         self.usage = usage
         self.samples = SampleFrames()
         self.frames: dict[str, tuple[int, bytes]] = {}
-        """By kind (``gpus``, ``processes``, ``usage``): a version that grows, and the message."""
+        """By kind (``gpus``, ``processes``, ``usage``), the version and the message."""
         self._manager = manager
         self._kernels = kernels
         self._user = psutil.Process().username()
@@ -75,11 +64,10 @@ class GpuFeed:
         self._tasks = Tasks()
         self.state = LastState(telemetry, self._tasks)
         self._recheck = asyncio.Event()
-        self._stop: list[Callable[[], None]] = []
-        self._followers: list[asyncio.Task[None]] = []
+        self._following = ExitStack()
 
     def listen(self, news: Callable[[], None]) -> Callable[[], None]:
-        """Follow everything, and call back at all news, until what is returned is called."""
+        """Follow everything, and call back at all news, until the returned function is called."""
         self._listeners.append(news)
         if len(self._listeners) == 1:
             self._begin()
@@ -88,23 +76,23 @@ class GpuFeed:
             if news in self._listeners:
                 self._listeners.remove(news)
                 if not self._listeners:
-                    self._end()
+                    self._following.close()
 
         return stop
 
     async def inventory(self) -> Inventory:
-        """Return the GPUs that pools may use, as the sampler knows them or looked up now."""
+        """Return the GPUs that pools may use."""
         known = self.telemetry.inventory if self.telemetry.latest else None
         return allowed(PoolRequest(), known or (await read_gpu_state()).inventory)
 
     def remembered(self) -> list[Gpu]:
-        """Return the GPUs in the history that pools may use, or could: here, and on other nodes."""
+        """Return the GPUs in the history that pools may use, here and on other nodes."""
         every = self.telemetry.all_gpus.values()
         here = allowed(PoolRequest(), Inventory(tuple(gpu for gpu in every if not gpu.node)))
         return [*here.gpus, *(gpu for gpu in every if gpu.node)]
 
     async def overview(self) -> dict[str, Any]:
-        """Return the body of ``GET /gpus``; there are no samples and processes if nobody looks."""
+        """Return the body of ``GET /gpus``, with samples while the sampler runs."""
         found = await self.inventory()
         telemetry = self.telemetry
         leases, trouble = await _who_leases(found)
@@ -119,7 +107,7 @@ class GpuFeed:
         }
 
     async def history(self, links: bool) -> bytes:
-        """Return the message with the past; it is made once for all who ask in the same tick."""
+        """Return the message with the history; clients of the same tick share it."""
         tick, made = self._histories.get(links, (-1, None))
         if made is None or tick != self.samples.tick:
             made = self._tasks.add(self._encode_history(links))
@@ -136,7 +124,7 @@ class GpuFeed:
         return f'{{"type":"history",{inside}}}'.encode()
 
     async def processes(self) -> dict[str, list[OwnedProcess]]:
-        """Return the processes on each GPU, and who they are."""
+        """Return the processes on each GPU with their owners."""
         pools = [pool.record for pool in self._manager.live()]
         rows = self.telemetry.processes
         kernels = await self._kernels() if any(rows.values()) else {}
@@ -144,15 +132,13 @@ class GpuFeed:
         return with_owners(rows, pools, self.usage.latest, kernels, self._user, elsewhere)
 
     def _gpus_elsewhere(self) -> list[Gpu]:
-        """Return the GPUs of other machines that our pools run on."""
         return [gpu for found in self.telemetry.nodes.values() for gpu in found.gpus]
 
     def _nodes(self) -> dict[str, dict[str, Any]]:
-        """Return the GPUs of other machines, by node."""
         return {node: found.to_json() for node, found in self.telemetry.nodes.items()}
 
     def leased_elsewhere(self) -> dict[str, GpuLease]:
-        """Return who has which GPUs of other machines, as far as our own pools tell."""
+        """Return the leases of our pools' GPUs on other machines."""
         return {
             rank.gpu.uuid: GpuLease(
                 user=self._user,
@@ -169,38 +155,30 @@ class GpuFeed:
         }
 
     async def close(self) -> None:
-        """Follow nothing any more."""
+        """Stop following."""
         if self._listeners:
             self._listeners.clear()
-            self._end()
-        self.keep_alive.end()
+            self._following.close()
         await self._tasks.cancel()
 
     def _begin(self) -> None:
-        # What was known when the last client went may be old.
+        # Since the last client has left, all this may have become old.
         self.frames.clear()
         self.samples = SampleFrames()
         self._histories.clear()
-        self._stop = [
+        for end in (
             self.telemetry.listen(self._on_update),
             self.usage.listen(self._on_usage),
             self.usage.want(),
-        ]
+            self._tasks.add(self._follow_leases()).cancel,
+            self._tasks.add(self._follow_processes()).cancel,
+        ):
+            self._following.callback(end)
         self._show_gpus()
         if latest := self.telemetry.latest:  # others are interested, too
             metrics = {metric for of_gpu in latest.values() for metric in of_gpu}
             self._take(self.telemetry.stale_since or time.time(), metrics)
         self._on_usage()
-        self._followers = [
-            self._tasks.add(self._follow_leases()),
-            self._tasks.add(self._follow_processes()),
-        ]
-
-    def _end(self) -> None:
-        for stop in self._stop:
-            stop()
-        for task in self._followers:
-            task.cancel()
 
     def _tell(self, kind: str, content: dict[str, Any]) -> None:
         frame = msgspec.json.encode({"type": kind} | content)
@@ -280,7 +258,7 @@ class GpuFeed:
 
 @contextmanager
 def _logged() -> Iterator[None]:
-    """Log an error and go on: the next look may succeed, and others go on looking."""
+    """Log an error and continue: the next look may succeed."""
     try:
         yield
     except Exception:
@@ -288,7 +266,7 @@ def _logged() -> Iterator[None]:
 
 
 async def _who_leases(found: Inventory) -> tuple[dict[str, GpuLease], str | None]:
-    """Return who leases GPUs, and what is wrong if that cannot be told."""
+    """Return the leases, or the error."""
     try:
         return await asyncio.to_thread(holders, found), None
     except DistError as error:

@@ -1,23 +1,24 @@
-"""The parameters of a history request: time span, step, GPUs and metrics."""
+"""A request for GPU history: its parameters, and the response as JSON."""
 
 from __future__ import annotations
 
+import asyncio
+import copy
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ...common.errors import DistError
+from ...gpus.history import History
 from ...gpus.inventory import Gpu, Inventory
-from ...gpus.metrics import BY_NAME
+from ...gpus.metrics import BY_NAME, Value
 from ...placement.gpu_policies import find
-
-MIN_STEP = 0.001
-"""Seconds; samples are not closer."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What of the history is asked for, as `History.query` takes it."""
+    """What to return, in the parameters of `History.query`."""
 
     since: float | None
     until: float
@@ -26,55 +27,26 @@ class Question:
 
 
 def read_time(field: str, text: str | None, now: float) -> float | None:
-    """Return a moment in seconds since 1970; `None` if nothing was said.
-
-    Parameters
-    ----------
-    field : str
-        What the moment is of: ``since`` or ``until``.
-    text : str or None
-        Seconds since 1970, or, if negative, before now.
-    now : float
-        Seconds since 1970.
-
-    Raises
-    ------
-    DistError
-        If it is no such number.
-    """
+    """Return a time in seconds since 1970; a negative text counts from now."""
     if text is None:
         return None
     moment = _number(text)
     if moment is None:
-        raise DistError(
-            "bad_request",
-            f"{field} must be a number of seconds, not {text}.",
-            "Use seconds since 1970, or -60 for one minute ago.",
-            field=field,
-        )
+        message = f"{field} must be a number of seconds, not {text}."
+        hint = "Use seconds since 1970, or -60 for one minute ago."
+        raise DistError("bad_request", message, hint, field=field)
     return moment if moment >= 0 else now + moment
 
 
 def check_order(since: float | None, until: float | None) -> None:
-    """Raise `DistError` if a stretch of time ends before it begins."""
+    """Raise `DistError` if an interval ends before it begins."""
     if since is not None and until is not None and until < since:
         message = f"until ({until:.15g}) is before since ({since:.15g})."
         raise DistError("bad_request", message, "Use a later time for until.", field="until")
 
 
 def read_metrics(words: Sequence[str]) -> list[str] | None:
-    """Return the metrics that were asked for, each once; `None`, for all, if nothing was said.
-
-    Parameters
-    ----------
-    words : sequence of str
-        Names; each word may be a list with commas.
-
-    Raises
-    ------
-    DistError
-        If there is no such metric; the hint names those that exist.
-    """
+    """Return the metrics in lists with commas, each once; `None`, for all, if there is none."""
     wanted = _split(words)
     for name in wanted:
         if name not in BY_NAME:
@@ -84,37 +56,19 @@ def read_metrics(words: Sequence[str]) -> list[str] | None:
 
 
 def read_step(text: str | None) -> float | None:
-    """Return the length in seconds of what one value sums up; `None` if nothing was said.
-
-    Raises
-    ------
-    DistError
-        If it is no such number, or too short.
-    """
+    """Return the seconds that one value sums up."""
     step = None if text is None else _number(text)
-    if text is not None and (step is None or step < MIN_STEP):
-        message = f"step must be a number of seconds, at least {MIN_STEP:g}, not {text}."
+    if text is not None and (step is None or step < 0.001):
+        message = f"step must be a number of seconds, at least 0.001, not {text}."
         raise DistError("bad_request", message, field="step")
     return step
 
 
 def read_gpus(words: Sequence[str], found: Inventory, elsewhere: Sequence[Gpu] = ()) -> list[str]:
-    """Return the UUIDs of the GPUs that were asked for; of all, if nothing was said.
+    """Return the UUIDs of the GPUs in lists with commas; of all, if there is none.
 
-    Parameters
-    ----------
-    words : sequence of str
-        Indices (``0``, or ``0:1`` for a MIG instance), UUIDs or beginnings of UUIDs; each word
-        may be a list with commas.
-    found : Inventory
-        What there is.
-    elsewhere : sequence of Gpu
-        Those of other machines, and those that are gone, which only their UUIDs name.
-
-    Raises
-    ------
-    DistError
-        If there is no such GPU, or more than one; the hint names those that exist.
+    GPUs are given by their index (``0``, or ``0:1`` for a MIG instance) or the beginning of their
+    UUID; those of other machines, and those that are gone (`elsewhere`), only by UUID.
     """
     wanted = _split(words)
     everywhere = replace(found, gpus=(*found.gpus, *elsewhere))
@@ -137,3 +91,32 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
+
+
+def _encode_exactly(metric: str, values: list[Value]) -> str:
+    return json.dumps(values, separators=(",", ":"))
+
+
+async def history_pieces(
+    history: History,
+    question: Question,
+    step: float | None,
+    encode: Callable[[str, list[Value]], str] = _encode_exactly,
+) -> AsyncIterator[str]:
+    """Yield the inside of a JSON object with ``step``, ``times`` and ``gpus``, a GPU at a time.
+
+    `encode` makes JSON of a metric's name and its values.
+    """
+    kept = copy.deepcopy(history)  # it may grow meanwhile
+    rows = kept.query(question.since, question.until, step, uuids=())
+    times = json.dumps(rows.times, separators=(",", ":"))
+    yield f'"step":{json.dumps(rows.step)},"times":{times},"gpus":{{'
+    comma = ""
+    for uuid in question.uuids:
+        found = kept.query(question.since, question.until, step, (uuid,), question.metrics)
+        of_gpu = found.gpus.get(uuid, {})
+        series = (f'"{metric}":{encode(metric, values)}' for metric, values in of_gpu.items())
+        yield f'{comma}"{uuid}":{{{",".join(series)}}}'
+        comma = ","
+        await asyncio.sleep(0)
+    yield "}"

@@ -1,4 +1,4 @@
-"""What NVML said last, for answers that need not know it to the second."""
+"""The newest state of the GPUs, at most some seconds old."""
 
 from __future__ import annotations
 
@@ -14,20 +14,9 @@ from ...gpus.metrics import Processes
 from ...gpus.readers.read_gpu_state import read_gpu_state
 from ...gpus.telemetry import Telemetry
 
-_FRESH = 3.0
-"""Seconds for which a reading is good."""
-
 
 class LastState:
-    """The GPUs and their processes as the sampler tells them, or as they were read just now.
-
-    Parameters
-    ----------
-    telemetry : Telemetry
-        Tells them while somebody looks at the GPUs.
-    tasks : Tasks
-        Has the readings.
-    """
+    """The GPUs and their processes as the sampler reports them, or as read just now."""
 
     def __init__(self, telemetry: Telemetry, tasks: Tasks) -> None:
         self._telemetry = telemetry
@@ -36,12 +25,12 @@ class LastState:
         self._good_until = 0.0
 
     async def get(self) -> GpuState:
-        """Return it; of several who ask at once, one has it read."""
+        """Return the state; concurrent callers share one reading."""
         found, processes = self._telemetry.inventory, self._telemetry.processes
         is_told = found and found.gpus and {gpu.uuid for gpu in found.gpus} <= processes.keys()
         if found and is_told:
             return _without_ended(GpuState(found, processes=dict(processes)))
-        if self._telemetry.trouble:  # to ask the driver once more takes long, and helps nobody
+        if self._telemetry.trouble:  # asking the driver again would take long
             return no_answer(self._telemetry.trouble)
         is_old = self._reading and self._reading.done() and time.monotonic() > self._good_until
         if self._reading is None or is_old:
@@ -50,14 +39,14 @@ class LastState:
 
     async def _read(self) -> GpuState:
         state = await read_gpu_state()
-        self._good_until = time.monotonic() + _FRESH
+        self._good_until = time.monotonic() + 3.0
         return state
 
 
 def _without_ended(state: GpuState) -> GpuState:
-    """Leave out processes that have ended since: those of a job would be taken for a stranger's."""
+    """Leave out processes that have ended since: those of jobs would look like strangers."""
     there: Processes = {
-        # Without a user, it is hidden, or its pid is one of another namespace's and tells nothing.
+        # Without a user, it is hidden, or its pid is of another namespace.
         uuid: [row for row in rows if row.user is None or psutil.pid_exists(row.pid)]
         for uuid, rows in state.processes.items()
     }

@@ -12,20 +12,20 @@ from ...pools.reports.rank_usage import Usage
 
 
 class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who runs a process."""
+    """The owner of a process."""
 
     kind: str
-    """``rank``, ``kernel`` of a notebook, ``mine``, ``other`` for another user's, ``unknown`` for
-    a process that cannot be seen from here."""
+    """``rank``, ``kernel``, ``mine``, ``other`` (of another user), or ``unknown`` if the process
+    cannot be seen from here."""
     pool: str | None = None
     rank: int | None = None
     kernel_id: str | None = None
     name: str | None = None
-    """Of the kernel's notebook."""
+    """The kernel's notebook."""
 
 
 class OwnedProcess(GpuProcess, frozen=True, kw_only=True):
-    """A process on a GPU, and who runs it."""
+    """A process on a GPU with its owner."""
 
     who: Owner
 
@@ -38,25 +38,11 @@ def with_owners(
     user: str,
     elsewhere: Collection[str] = (),
 ) -> dict[str, list[OwnedProcess]]:
-    """Tell who runs each process.
+    """Add the owner to each process, by the UUID of the GPU.
 
-    A rank is known by its pid and its GPU together: in a container NVML's pids are those of the
-    host, and such a number may be some other process's here.
-
-    Parameters
-    ----------
-    processes : mapping
-        By the UUID of the GPU.
-    pools : iterable of PoolRecord
-        Whose ranks may be among them.
-    usage : mapping
-        What ranks say of themselves, see `RankUsage.latest`.
-    kernels : mapping
-        ``{kernel_id, name}`` of notebook kernels by pid.
-    user : str
-        Who we are.
-    elsewhere : collection of str
-        UUIDs of GPUs in other machines, whose pids are not those of processes here.
+    A rank is known by its pid and its GPU together: in a container, NVML's pids are those of the
+    host, and may be those of other processes here. `kernels` are this server's by pid, `elsewhere`
+    the GPUs of other machines, whose pids mean nothing here.
     """
     ranks = _ranks(pools, usage)
 

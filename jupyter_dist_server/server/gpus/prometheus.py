@@ -1,7 +1,5 @@
 """Samples on the server's ``/metrics``, under the names of NVIDIA's DCGM exporter.
 
-Its dashboards then work as they are. Metrics that DCGM has in the same meaning have its names and
-units; the others begin with ``jupyter_dist_``.
 See https://docs.nvidia.com/datacenter/dcgm/latest/dcgm-api/dcgm-api-field-ids.html and
 https://github.com/NVIDIA/dcgm-exporter.
 """
@@ -17,15 +15,10 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric, UnknownMet
 
 from ...gpus.inventory import Gpu
 from ...gpus.telemetry import Telemetry
-from .keep_alive import KeepAlive
 
 _MIB = 2.0**-20
 _GAUGES: dict[str, tuple[str, float, str]] = {
-    "utilization": (
-        "DCGM_FI_DEV_GPU_UTIL",
-        1,
-        "GPU utilization: share of time a CUDA kernel was running (in %).",
-    ),
+    "utilization": ("DCGM_FI_DEV_GPU_UTIL", 1, "Time a CUDA kernel was running (in %)."),
     "memory_utilization": ("DCGM_FI_DEV_MEM_COPY_UTIL", 1, "Memory utilization (in %)."),
     "memory_used": ("DCGM_FI_DEV_FB_USED", _MIB, "Memory used (in MiB)."),
     "memory_free": ("DCGM_FI_DEV_FB_FREE", _MIB, "Memory free (in MiB)."),
@@ -47,36 +40,23 @@ _GAUGES: dict[str, tuple[str, float, str]] = {
     "tensor_active": ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.01, "Tensor core activity (0 to 1)."),
     "dram_active": ("DCGM_FI_PROF_DRAM_ACTIVE", 0.01, "DRAM activity (0 to 1)."),
 }
-"""By our name: DCGM's name, what our value is multiplied with, and what it is."""
+"""By our name: DCGM's name, the factor from our unit, and a description."""
 
 _COUNTERS: dict[str, tuple[str, float, str]] = {
-    "energy": (
-        "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
-        1000,
-        "Energy since the driver was loaded (in mJ).",
-    ),
+    "energy": ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 1000, "Total energy (in mJ)."),
     "ecc_corrected": ("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", 1, "Corrected ECC errors."),
     "ecc_uncorrected": ("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 1, "Uncorrected ECC errors."),
 }
-"""Untyped, as our library would add ``_total`` to the name of a counter."""
+"""Untyped, because the library would add ``_total`` to a counter's name."""
 
 _LABELS = ("gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "GPU_I_ID")
 
 
 class GpuCollector:
-    """Hands the newest samples to Prometheus. Being asked counts as interest in them.
+    """Passes the newest samples to Prometheus, and keeps the sampler running."""
 
-    Parameters
-    ----------
-    telemetry : Telemetry
-        Where the samples are.
-    keep_alive : KeepAlive
-        Told of every question.
-    """
-
-    def __init__(self, telemetry: Telemetry, keep_alive: KeepAlive) -> None:
+    def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
-        self._keep_alive = keep_alive
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
@@ -91,17 +71,13 @@ class GpuCollector:
             self._loop = None
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing: otherwise registering would ask for samples, to see their names."""
+        """Return nothing: otherwise, registering would call `collect`."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Return what is known now; the first time, sampling only begins.
-
-        Old values are left out, so that a gap shows that the driver does not respond.
-        """
-        if self._loop:
-            # The library may be asked by a thread of its own.
-            self._loop.call_soon_threadsafe(self._keep_alive.renew)
+        """Yield the newest samples; none while they are stale, so that charts show a gap."""
+        if self._loop:  # the library may call this in another thread
+            self._loop.call_soon_threadsafe(self._telemetry.keep_alive)
         telemetry = self._telemetry
         found = telemetry.inventory if telemetry.stale_since is None else None
         here = found.gpus if found else ()

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from ...gpus.metrics import BY_NAME, Value
 
 LEFT_OUT = frozenset({"memory_free", "memory_total", "energy"})
-"""Metrics that follow from others, or that no chart shows. REST and Prometheus have them."""
+"""Metrics that no chart shows. REST and Prometheus have them."""
 
 LINKS = frozenset({"pcie_tx", "pcie_rx", "nvlink_tx", "nvlink_rx"})
-"""Metrics for those who look at ``"pcie"``."""
+"""Metrics for clients that watch ``"pcie"``."""
 
 _FORMATS = {"bytes": ".4g", "bytes/s": ".2g", "%": ".0f", "W": ".0f"}
-"""By unit: as many digits as a chart can show."""
+"""By unit, as many digits as a chart can show."""
 
 
 def encode(metric: str, values: Iterable[Value]) -> str:
@@ -30,27 +30,21 @@ def _encode_one(value: Value, form: str) -> str:
 
 
 class SampleFrames:
-    """The newest value of every metric, and the tick in which it changed.
+    """The newest value of each metric, and the tick of its last change.
 
-    From that, whoever has seen all up to some tick is told what is new, whether that tick was the
-    last one or the hundredth before: a slow client needs no queue.
-
-    Attributes
-    ----------
-    tick : int
-        Grows with each sample.
+    So a client is told what has changed since any tick: a slow one needs no queue.
     """
 
     def __init__(self) -> None:
         self.tick = 0
+        """Increases with each sample."""
         self._time = 0.0
         self._rows: dict[str, tuple[int, str]] = {}
-        """By metric: when the row changed, and the row, encoded."""
+        """By metric, the tick of the last change, and the encoded row."""
         self._frames: dict[tuple[int, bool], bytes] = {}
-        """What has been encoded in this tick."""
 
     def take(self, time: float, rows: Mapping[str, Iterable[Value]]) -> None:
-        """Note what has been read: for each metric one value per GPU, in the inventory's order."""
+        """Note a sample: for each metric, one value per GPU in the inventory's order."""
         self.tick += 1
         self._time = time
         self._frames.clear()
@@ -60,20 +54,12 @@ class SampleFrames:
                 self._rows[metric] = self.tick, row
 
     def forget(self) -> None:
-        """Forget all values: there are other GPUs now."""
+        """Forget all values, as the GPUs have changed."""
         self._rows.clear()
         self._frames.clear()
 
     def since(self, tick: int, links: bool) -> bytes:
-        """Return the frame for those who have seen everything up to a tick.
-
-        Parameters
-        ----------
-        tick : int
-            0 for those who have seen nothing.
-        links : bool
-            Whether they look at the rates of PCIe and NVLink too.
-        """
+        """Return the frame for clients that have seen all ticks up to this one, 0 for none."""
         if (frame := self._frames.get((tick, links))) is None:
             values = ",".join(
                 f'"{metric}":{row}'

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
 
 from ...common.errors import DistError
 from ...jobs import job_control
+from ...jobs.job_command import job_command, log_paths, output_notebook
 from ...jobs.launch.ensure_dispatcher import ensure
 from ...jobs.recovery import any_is_lost
+from ...jobs.schedule.may_start import ANY, write_dependency
 from ...jobs.schedule.overview import overview
 from ...jobs.select_jobs import select
 from ...jobs.store.job import Job
@@ -22,6 +24,7 @@ from ...jobs.store.store import Store
 from ...jobs.submit.dry_run import dry_run
 from ...jobs.submit.options.job_request import JobRequest
 from ...jobs.submit.prepare_submission import Submission, prepare, signal_number
+from ...jobs.submit.same_as_job import request_like
 from ...jobs.submit.submit_schema import submit_schema
 from ..gpus.gpu_messages import GpuFeed
 from .job_handler_base import MOST, JobHandlerBase, in_store, jobs_json, stopped_notices
@@ -32,15 +35,15 @@ _ORDERS = {"id": "id DESC", "ended": "ended DESC, id DESC"}
 
 
 def _refresh(store: Store) -> None:
-    """Have a dispatcher do what is due; the server itself only reads."""
+    """Start a dispatcher if it has work; the server itself only reads."""
     ensure(store, also_if=any_is_lost(store))
 
 
 class SubmittingHandler(JobHandlerBase):
-    """Handlers whose body asks for jobs."""
+    """Handlers whose body requests jobs."""
 
     def read_request(self) -> Callable[[Store], Submission]:
-        """Check the body; return what makes it ready for the store, in a thread."""
+        """Check the body; return the rest of the work, which needs the store and a thread."""
         request = JobRequest.from_json(self.body(_FIELDS))
         assert self.serverapp is not None
         folder = self.serverapp.root_dir
@@ -48,8 +51,6 @@ class SubmittingHandler(JobHandlerBase):
 
 
 class JobsHandler(SubmittingHandler):
-    """List jobs, submit some."""
-
     async def get(self) -> None:
         """List one's own jobs: ``?states=R,FAILED&name=NAME&last=100&order=ended``."""
         await self.require("read")
@@ -69,7 +70,7 @@ class JobsHandler(SubmittingHandler):
         self.answer(await in_store(look))
 
     async def post(self) -> None:
-        """Submit jobs: 201, and the first of them."""
+        """Submit jobs; return the first of them."""
         await self.require("execute")
         ready = self.read_request()
 
@@ -84,20 +85,15 @@ class JobsHandler(SubmittingHandler):
 
 
 class SubmitSchemaHandler(JobHandlerBase):
-    """The form that jobs are asked for by."""
-
     async def get(self) -> None:
-        """Describe it."""
+        """Return the schema of the form for jobs."""
         await self.require("read")
-        # It lists kernels, from the disk.
-        self.finish(await asyncio.to_thread(submit_schema))
+        self.finish(await asyncio.to_thread(submit_schema))  # it lists kernels, from the disk
 
 
 class PlanHandler(SubmittingHandler):
-    """What would become of jobs."""
-
     async def post(self) -> None:
-        """Tell whether a job would start now, and if not, when; queue nothing."""
+        """Return when a job would start; queue nothing."""
         await self.require("execute")
         ready = self.read_request()
         told = await in_store(lambda store: dry_run(ready(store), store))
@@ -105,12 +101,10 @@ class PlanHandler(SubmittingHandler):
 
 
 class QueueHandler(JobHandlerBase):
-    """All that runs and waits on this machine."""
-
     async def get(self) -> None:
-        """List own jobs, pools and what other users show, in order: ``?start=1`` also when."""
+        """List jobs and pools of all users in order, with ``?start=1`` also expected starts."""
         await self.require("read")
-        start = self.get_query_argument("start", "0") == "1"
+        start = self.flag("start")
         await in_store(_refresh)  # first: the driver may take long
         feed: GpuFeed = self.settings["jupyter_dist_gpus"]
         gpus = await feed.state.get()
@@ -128,7 +122,7 @@ class OneJobHandler(JobHandlerBase):
     """Handlers of a job, or of all tasks of an array."""
 
     async def change(self, label: str, work: Callable[[Store, list[Job]], Sequence[str]]) -> None:
-        """Do something to the jobs of a label; answer how they are then, and what was left."""
+        """Change the jobs of a label; return them, and sentences about unchanged ones."""
         await self.require("execute")
 
         def run(store: Store) -> str:
@@ -141,10 +135,8 @@ class OneJobHandler(JobHandlerBase):
 
 
 class JobHandler(OneJobHandler):
-    """One job, or an array."""
-
     async def get(self, job: str) -> None:
-        """Show all about it; of an array the states of all tasks, and the ``?first=1000``."""
+        """Show a job; of an array, the states of all tasks and the ``?first=1000`` tasks."""
         await self.require("read")
         first = _whole("first", self.get_query_argument("first", str(MOST)), 0, MOST)
 
@@ -166,46 +158,42 @@ class JobHandler(OneJobHandler):
         self.answer(await in_store(look))
 
     async def patch(self, job: str) -> None:
-        """Change the time limit, the name and so on."""
+        """Change the time limit, name and so on."""
         await self.require("execute")
-        wanted = _convert(self.body(job_control.Update.__struct_fields__), job_control.Update)
+        body = self.body(job_control.Update.__struct_fields__)
+        try:
+            wanted = msgspec.convert(body, job_control.Update)
+        except msgspec.ValidationError as error:
+            raise DistError("bad_request", f"{error}.", field=next(iter(body))) from None
         await self.change(job, lambda store, jobs: job_control.update(store, jobs, wanted))
 
     async def delete(self, job: str) -> None:
-        """Cancel it; with ``?now=1`` without a grace time."""
-        now = self.get_query_argument("now", "0") == "1"
+        """Cancel a job, with ``?now=1`` without a grace time."""
+        now = self.flag("now")
         await self.change(job, lambda store, jobs: job_control.cancel(store, jobs, now))
 
 
 class HoldHandler(OneJobHandler):
-    """Keep a job from starting."""
-
     async def post(self, job: str) -> None:
-        """Hold it."""
+        """Hold a job."""
         await self.change(job, job_control.hold)
 
 
 class ReleaseHandler(OneJobHandler):
-    """Let a held job start."""
-
     async def post(self, job: str) -> None:
-        """Release it; it counts as submitted now."""
+        """Release a held job, which counts as submitted now."""
         await self.change(job, job_control.release)
 
 
 class RequeueHandler(OneJobHandler):
-    """Start a job again."""
-
     async def post(self, job: str) -> None:
-        """Requeue it, if it has ended."""
+        """Requeue a job that has ended."""
         await self.change(job, job_control.requeue)
 
 
 class SignalHandler(OneJobHandler):
-    """Send a signal to a job."""
-
     async def post(self, job: str) -> None:
-        """Send ``{"signal": "USR1"}`` to all of its processes."""
+        """Send ``{"signal": "USR1"}`` to the processes of a job."""
         await self.require("execute")
         name = self.body(("signal",)).get("signal")
         if not isinstance(name, str):
@@ -214,11 +202,50 @@ class SignalHandler(OneJobHandler):
         await self.change(job, lambda _, jobs: job_control.send_signal(jobs, number))
 
 
-def _convert(body: dict[str, Any], kind: type[job_control.Update]) -> job_control.Update:
-    try:
-        return msgspec.convert(body, kind)
-    except msgspec.ValidationError as error:
-        raise DistError("bad_request", f"{error}.", field=next(iter(body))) from None
+class JobDetailsHandler(JobHandlerBase):
+    async def get(self, job: str) -> None:
+        """Show a job's attempts, dependencies and so on, and the names of its variables."""
+        await self.require("read")
+        assert self.serverapp is not None
+        root = self.serverapp.root_dir
+
+        def look(store: Store) -> str:
+            return _details(store, job_control.check_one(select(store, [job])), root)
+
+        self.answer(await in_store(look))
+
+
+def _details(store: Store, job: Job, root: str) -> str:
+    upon = [
+        {
+            "label": other.label,
+            "name": other.name,
+            "state": other.state,
+            "dependency": write_dependency(kind, other.label),
+            "any": kind.startswith(ANY),
+        }
+        for other, kind in store.upon(job.id)
+    ]
+    output, error = log_paths(job)
+    told = {
+        "job": job.to_json(),
+        "command": job_command(job),
+        "output": output,
+        "error": None if error == output else error,
+        "notebook": _below(root, output_notebook(job)),
+        "request": request_like(job),
+        "attempts": msgspec.to_builtins(store.attempts([job.id])[job.id]),
+        "dependencies": upon,
+        "variables": sorted(store.environment(job)),
+    }
+    return json.dumps(told)
+
+
+def _below(root: str, path: str | None) -> str | None:
+    """Return a path relative to the file browser's root; `None` if it is elsewhere."""
+    if path is None or not path.startswith(f"{os.path.abspath(root)}{os.sep}"):
+        return None
+    return os.path.relpath(path, root)
 
 
 def _condition(states: str, name: str) -> tuple[str, list[str]]:

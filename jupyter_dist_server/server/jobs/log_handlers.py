@@ -1,17 +1,17 @@
-"""``/jupyter-dist/jobs/ID/log``: what a job has printed, in bounded pieces."""
+"""``/jupyter-dist/jobs/ID/log`` and ``/lines``: the output of a job, in pieces of limited size."""
 
 from __future__ import annotations
 
 import json
 import os
-from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, closing, suppress
+from typing import Any
 
 from tornado.iostream import StreamClosedError
 
-from ...common.errors import DistError
 from ...jobs.job_command import log_paths
 from ...jobs.job_control import check_one
+from ...jobs.logs.line_reader import LineReader
 from ...jobs.logs.log_reader import LogReader, text_of
 from ...jobs.select_jobs import select
 from ...jobs.store.states import ENDED
@@ -19,41 +19,20 @@ from ...jobs.store.store import Store
 from ...jobs.store.store_folder import store_folder
 from ..base_handlers import NDJSON
 from .job_handler_base import JobHandlerBase, in_store
-from .queue_changes import JobFeed
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """A piece of the output."""
-
-    offset: int
-    next: int
-    """Where the next piece begins."""
-    size: int
-    """Of the whole."""
-    replaced: bool
-    """Whether the file is another one than before."""
-    text: str
-    state: str
-    """Of the job."""
+from .job_news import JobFeed
 
 
 class JobLogHandler(JobHandlerBase):
-    """The output of one job."""
-
     async def get(self, job: str) -> None:
-        """Answer ``?offset=BYTES&error=1``; with ``follow=1`` a line for each piece to come."""
+        """Return output from ``?offset=BYTES&error=1``; with ``follow=1`` a line for each piece."""
         await self.require("read")
-        text = self.get_query_argument("offset", "0")
-        if not (text.removeprefix("-").isdecimal() and len(text) < 18):
-            raise DistError("bad_request", "offset must be a number of bytes.", field="offset")
-        error = self.get_query_argument("error", "0") == "1"
+        offset, error = self.byte_offset("offset"), self.flag("error")
         found = await in_store(lambda store: check_one(select(store, [job])))
-        log = LogReader(log_paths(found)[error], int(text))
-        if self.get_query_argument("follow", "0") == "1":
+        log = LogReader(log_paths(found)[error], offset or 0)
+        if self.flag("follow"):
             await self._follow(found.id, log, error)
         else:
-            self.finish(asdict(await in_store(lambda store: _read(store, found.id, log, error))))
+            self.finish(await in_store(lambda store: _read(store, found.id, log, error)))
 
     async def _follow(self, id: int, log: LogReader, error: bool) -> None:
         feed: JobFeed = self.settings["jupyter_dist_jobs"]
@@ -69,23 +48,52 @@ class JobLogHandler(JobHandlerBase):
                     watched = folder
                     watches.enter_context(feed.watch(folder, news.set))
                 piece = await in_store(lambda store: _read(store, id, log, error))
-                if piece.text or piece.state in ENDED or piece.replaced:
-                    self.write(json.dumps(asdict(piece)) + "\n")
-                await self.flush()  # also tells whether the caller has left
-                if piece.text:
+                has_ended = piece["state"] in ENDED
+                if piece["text"] or has_ended or piece["replaced"]:
+                    self.write(json.dumps(piece) + "\n")
+                await self.flush()  # this also notices that the client has left
+                if piece["text"]:
                     continue
-                if piece.state in ENDED:
+                if has_ended:
                     break
                 await news.wait()
             await self.finish(set_content_type=NDJSON)
 
 
-def _read(store: Store, id: int, log: LogReader, error: bool) -> _Answer:
-    job = store.get(id)  # before its output: when it has ended, all is there
-    log.path = log_paths(job)[error]  # another one, if it was renamed while it waited
-    piece = log.read() if job.has_output else None
-    if piece is None:
-        place = max(0, log.place)
-        return _Answer(place, place, 0, False, "", job.state)
-    text, log.place = text_of(piece)
-    return _Answer(piece.start, log.place, piece.size, piece.replaced, text, job.state)
+def _read(store: Store, id: int, log: LogReader, error: bool) -> dict[str, Any]:
+    job = store.get(id)  # before its output, which is complete if the job has ended
+    log.path = log_paths(job)[error]  # it may have been renamed while it waited
+    place = max(0, log.place)
+    told = {"offset": place, "next": place, "size": 0, "replaced": False, "text": ""}
+    if job.has_output and (piece := log.read()):
+        text, log.place = text_of(piece)
+        told |= {"offset": piece.start, "next": log.place, "size": piece.size}
+        told |= {"replaced": piece.replaced, "text": text}
+    return told | {"state": job.state}
+
+
+class JobLinesHandler(JobHandlerBase):
+    async def get(self, job: str) -> None:
+        """Return at most 64 KiB of whole lines.
+
+        The query is ``?offset=BYTES``, ``?before=BYTES``, or ``?offset=BYTES&find=TEXT``.
+        """
+        await self.require("read")
+        offset, before = self.byte_offset("offset"), self.byte_offset("before")
+        find, error = self.get_query_argument("find", ""), self.flag("error")
+
+        def look(store: Store) -> dict[str, Any]:
+            found = check_one(select(store, [job]))
+            path = log_paths(found)[error] if found.has_output else "/dev/null"
+            with closing(LineReader(path)) as log:
+                if find:
+                    lines = log.find(find, offset or 0)
+                else:
+                    lines = log.after(offset or 0) if before is None else log.before(before)
+                told = {"size": log.size, "state": found.state, "found": lines is not None}
+                if lines is None:
+                    return told | {"offset": 0, "next": 0, "text": ""}
+                text = lines.data.decode(errors="replace")
+                return told | {"offset": lines.start, "next": lines.end, "text": text}
+
+        self.answer(json.dumps(await in_store(look)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from tornado.iostream import StreamClosedError
@@ -18,12 +20,12 @@ from ..base_handlers import NDJSON, DistHandler
 from .outputs import LARGEST_DISPLAY, PORTION, Backlog, Collected, portions
 from .pool_handlers import check_rank_list
 
+_Run = Callable[[Any], Coroutine[Any, Any, dict[int, str]]]
+
 
 class ExecuteHandler(DistHandler):
-    """Run code on ranks."""
-
     async def post(self, pool_id: str) -> None:
-        """Run code and answer outputs by rank; ``Accept: application/x-ndjson`` streams them."""
+        """Run code and return outputs by rank; ``Accept: application/x-ndjson`` streams them."""
         await self.require("execute")
         body = self.body(("code", "ranks", "timeout"))
         pool = self.manager.get(pool_id)
@@ -31,52 +33,39 @@ class ExecuteHandler(DistHandler):
         if not isinstance(code, str):
             raise DistError("bad_request", "The code must be a string.", field="code")
         if limit is not None and (type(limit) not in (int, float) or not 0 < limit <= MAX_SECONDS):
-            raise DistError(
-                "bad_request",
-                "The time limit must be a positive number of seconds.",
-                field="timeout",
-            )
+            message = "The time limit must be a positive number of seconds."
+            raise DistError("bad_request", message, field="timeout")
         ranks = check_rank_list(body) or list(range(pool.record.world_size))
         check_ranks(ranks, pool.record.world_size)
         async with self.settings["jupyter_dist_clients"].use(pool) as client:
+            run = partial(run_limited, client, code, ranks, limit, gone=self.gone)
             if NDJSON in self.request.headers.get("Accept", ""):
-                await self._stream(client, code, ranks, limit)
+                await self._stream(run)
             else:
-                await self._collect(client, code, ranks, limit)
+                await self._collect(run, ranks)
 
-    async def _collect(
-        self, client: PoolClient, code: str, ranks: list[int], limit: float | None
-    ) -> None:
+    async def _collect(self, run: _Run, ranks: list[int]) -> None:
         outputs = Collected(ranks)
-        statuses = await run_limited(client, code, ranks, limit, outputs.add, self.gone)
+        statuses = await run(outputs.add)
         self.set_header("Content-Type", "application/json")
         with contextlib.suppress(StreamClosedError):
-            written = 0
+            waiting = ""
             for piece in outputs.pieces(statuses):
-                self.write(piece)
-                written += len(piece)
-                if written >= PORTION:
-                    written = 0
-                    await self._send()
-            await self.finish()
+                waiting += piece
+                if len(waiting) >= PORTION:
+                    await self.send(waiting)
+                    waiting = ""
+            await self.finish(waiting)
 
-    async def _send(self) -> None:
-        await self.flush()
-        await asyncio.sleep(0)  # to a reader that is fast, `flush` waits for nothing
-
-    async def _stream(
-        self, client: PoolClient, code: str, ranks: list[int], limit: float | None
-    ) -> None:
+    async def _stream(self, run: _Run) -> None:
         self.set_header("Content-Type", NDJSON)
         lines = Backlog()
-        work = run_limited(client, code, ranks, limit, lines.put, self.gone)
-        running = asyncio.create_task(work)
+        running = asyncio.create_task(run(lines.put))
         running.add_done_callback(lambda _: lines.end())
         try:
             while line := await lines.take():
                 for portion in portions(line):
-                    self.write(portion)
-                    await self._send()
+                    await self.send(portion)
             for rank, status in (await running).items():
                 self.write(json.dumps({"rank": rank, "status": status}) + "\n")
             await self.finish(set_content_type=NDJSON)
@@ -93,12 +82,9 @@ async def run_limited(
     on_output: Any,
     gone: asyncio.Event,
 ) -> dict[int, str]:
-    """Run code, and stop what still runs at the time limit or when the caller is gone.
+    """Run code, and stop it at the time limit or when the client has left.
 
-    Returns
-    -------
-    dict
-        By rank: ``ok``, ``error``, ``dead`` or ``timeout``.
+    The statuses of the ranks are ``ok``, ``error``, ``dead`` or ``timeout``.
     """
     executions: list[Execution] = []
     work = client.execute(
@@ -114,5 +100,5 @@ async def run_limited(
     try:
         replies = await running
     finally:
-        client.executions.forget(executions)  # nobody reads what its threads print from now on
+        client.executions.forget(executions)  # nobody reads the output of its threads
     return {rank: "timeout" if rank in late else replies[rank].status for rank in ranks}

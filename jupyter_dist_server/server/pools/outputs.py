@@ -1,4 +1,4 @@
-"""The outputs of ranks in REST responses: as notebook outputs, with a limit."""
+"""The outputs of ranks in REST responses: notebook outputs, with limits."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ...common.protocol.jupyter_messages import Content, write_json
 from ...common.units import format_bytes
 
 BACKLOG = 1 << 24
-"""Characters that may wait for a caller that reads slowly."""
+"""Characters that may wait for a slow reader."""
 PORTION = 1 << 20
-"""Characters that are written at once, before others have their turn."""
+"""Characters that are written at once, before other requests have their turn."""
 LARGEST_DISPLAY = 2 << 20
-"""Bytes of one display: it is read and written in one callback of the server's event loop."""
+"""Bytes of one display, which is read and written in one callback of the event loop."""
 COLLECTED = 1 << 27
-"""Characters of outputs that one answer may hold."""
+"""Characters of outputs in one response."""
 
 
 def to_output(kind: str, content: Content) -> Content | None:
-    """Return a message as a notebook output (nbformat 4), `None` if it is not one."""
+    """Return a message as a notebook output (nbformat 4); `None` for other messages."""
     if kind == "stream":
         return {"output_type": "stream", "name": content["name"], "text": content["text"]}
     if kind == "error":
@@ -43,8 +43,7 @@ def _notice(size: int, why: str) -> Content:
 class Backlog:
     """Lines of a stream that wait for its reader.
 
-    Once too many wait, what comes is cut, and the reader is told how much, until it has read the
-    rest.
+    If too many wait, outputs are cut until it has read the rest, and it is told how much.
     """
 
     def __init__(self) -> None:
@@ -56,7 +55,7 @@ class Backlog:
         self._news = asyncio.Event()
 
     def put(self, rank: int, kind: str, content: Content) -> None:
-        """Take in what a rank shows."""
+        """Add an output of a rank."""
         if not (output := to_output(kind, content)):
             return
         line = _line(rank, output)
@@ -68,12 +67,12 @@ class Backlog:
         self._news.set()
 
     def end(self) -> None:
-        """Note that nothing more comes."""
+        """Note the end of the outputs."""
         self._ended = True
         self._news.set()
 
     async def take(self) -> str:
-        """Wait for the next lines and return them; at the end there is nothing in them."""
+        """Wait for the next lines and return them; an empty text is the end."""
         while not (self._lines or self._cut or self._ended):
             self._news.clear()
             await self._news.wait()
@@ -91,16 +90,16 @@ def _line(rank: int, output: Content) -> str:
 
 
 class Collected:
-    """All outputs of an execution, by rank, until it has ended."""
+    """All outputs of an execution by rank."""
 
     def __init__(self, ranks: Iterable[int]) -> None:
         self._outputs: dict[int, list[str | tuple[str, list[str]]]] = {rank: [] for rank in ranks}
-        """JSON, or the name of a stream and pieces of its text."""
+        """By rank, JSON, or the name of a stream and the pieces of its text."""
         self._sizes = dict.fromkeys(self._outputs, 0)
         self._cut = dict.fromkeys(self._outputs, 0)
 
     def add(self, rank: int, kind: str, content: Content) -> None:
-        """Take in what a rank shows."""
+        """Add an output of a rank."""
         outputs = self._outputs[rank]
         if kind == "clear_output":
             outputs.clear()
@@ -122,17 +121,15 @@ class Collected:
             outputs.append((output["name"], [piece]))
 
     def pieces(self, statuses: dict[int, str]) -> Iterator[str]:
-        """Yield the answer, a piece of JSON at a time: together it may be long."""
+        """Yield the response in pieces of JSON."""
         comma = ""
         yield '{"ranks": {'
         for rank, outputs in self._outputs.items():
             yield f'{comma}"{rank}": {{"status": {write_json(statuses[rank])}, "outputs": ['
             comma = ""
             if self._cut[rank]:
-                why = (
-                    f"a response is limited to {format_bytes(COLLECTED)}; a stream has no such "
-                    "limit"
-                )
+                limit = format_bytes(COLLECTED)
+                why = f"a response is limited to {limit}; a stream has no such limit"
                 outputs.append(write_json(_notice(self._cut[rank], why)))
             for output in outputs:
                 yield comma
@@ -154,6 +151,6 @@ def _stream(name: str, pieces: list[str]) -> Iterator[str]:
 
 
 def portions(text: str) -> Iterator[str]:
-    """Cut what is to be written into parts that hold nobody up."""
+    """Cut a text into parts that delay no other request."""
     for at in range(0, len(text), PORTION):
         yield text[at : at + PORTION]

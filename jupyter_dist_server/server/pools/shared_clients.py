@@ -1,4 +1,4 @@
-"""The clients with which REST runs code on ranks: one for each pool, shared by all requests."""
+"""The clients that run code on ranks for REST: one for each pool, shared by all requests."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ...pools.pool import Pool
 
 
 class _Shared:
-    """A client of the ranks that a pool had when it was made, and who uses it."""
+    """A client of a pool's current ranks, and the number of its users."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self.generation = pool.record.generation
         self.client = PoolClient(Path(pool.record.folder))
         self.connected = asyncio.create_task(self.client.connect())
-        # Its callers may all have left by then; a next one connects anew.
+        # All callers may have left by then; the next one connects again.
         self.connected.add_done_callback(lambda task: task.cancelled() or task.exception())
         self.users = 0
 
     @property
     def is_current(self) -> bool:
-        """Whether it is of use to a new caller."""
+        """Whether a new caller can use it."""
         failed = self.connected.done() and (
             self.connected.cancelled() or self.connected.exception() is not None
         )
@@ -46,18 +46,12 @@ class Clients:
     def __init__(self) -> None:
         self._current: dict[str, _Shared] = {}
         self._retired: set[_Shared] = set()
-        """Whose ranks were replaced, in part perhaps: they end when their last execution does."""
+        """Clients whose ranks were replaced: they end with their last execution."""
         self._tasks = Tasks()
 
     @asynccontextmanager
     async def use(self, pool: Pool) -> AsyncIterator[PoolClient]:
-        """Lend a connected client.
-
-        Raises
-        ------
-        DistError
-            If the pool is not running, or does not answer.
-        """
+        """Lend a connected client, unless the pool is not running or does not answer."""
         state = pool.record.state
         if state is not PoolState.RUNNING:
             raise DistError(
@@ -91,7 +85,7 @@ class Clients:
             self._tasks.add(shared.close())
 
     async def close(self) -> None:
-        """Disconnect from every pool; what still runs is left alone."""
+        """Disconnect from all pools; running cells continue."""
         everything = [*self._current.values(), *self._retired]
         self._current.clear()
         self._retired.clear()

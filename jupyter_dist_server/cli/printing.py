@@ -1,36 +1,32 @@
-"""Tables in a terminal."""
+"""What several commands print: tables, and notices about stopped processes."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
 
+from ..jobs.stopped_processes import stopped_processes
+from ..jobs.store.store import Store
+
 _CUT = ("NAME", "FOLDER", "COMMENT")
-"""Columns whose texts may have any length."""
+"""Columns with texts of any length."""
 _LEAST = 16
 """Characters that are left of such a text."""
 _LAST = 20
 """Characters of the last column for which others are cut."""
 _PADDED = 60
-"""Characters to which a column is padded where nothing is cut."""
+"""Characters to which a column is padded if nothing is cut."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, below: bool = False) -> str:
-    """Return rows in columns; in a terminal, long names are cut, and the last column at its width.
+    """Return rows in columns; in a terminal, long names and the last column are cut.
 
-    Parameters
-    ----------
-    head : sequence of str
-        What stands above the columns.
-    rows : sequence of sequence of str
-        One text for each column.
-    below : bool
-        Whether the last column is not cut in a terminal, but stands in lines of its own.
+    With `below`, the last column is not cut there, but has lines of its own.
     """
     clean = [[printable(cell) for cell in row] for row in [list(head), *rows]]
     widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
     if not sys.stdout.isatty():
-        # What is longer moves the rest of its own line only.
+        # What is longer moves only the rest of its own line.
         padded = [min(size, _PADDED) for size in widths]
         return "\n".join(_line(row, padded) for row in clean)
     import shutil  # not above: it loads compressors
@@ -59,9 +55,9 @@ def _cut(text: str, size: int) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Return a text in one line that a terminal cannot take for a command: ESC becomes ``\x1b``.
+    r"""Return a text in one line without terminal commands: ESC becomes ``\x1b``.
 
-    Names of files need not be text; a byte of one that is not becomes ``\xff``.
+    Bytes of file names that are not text become ``\xff``.
     """
     if text.isprintable():
         return text
@@ -73,3 +69,19 @@ def _escaped(mark: str) -> str:
     if 0xDC80 <= code <= 0xDCFF:  # a byte, see PEP 383
         return f"\\x{code - 0xDC00:x}"
     return mark.encode("unicode_escape").decode()
+
+
+class StoppedNotice:
+    """Says on standard error which processes of the queue are stopped (SIGSTOP), each once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._said: list[tuple[str, str]] = []
+
+    def look(self) -> None:
+        """Look for stopped processes."""
+        found = stopped_processes(self._store)
+        for told in found:
+            if told not in self._said:
+                print("jdist:", *told, file=sys.stderr, flush=True)
+        self._said = found

@@ -1,1 +1,0 @@
-"""What several commands of ``jdist`` print: tables and sentences; runs in ``jdist``."""
