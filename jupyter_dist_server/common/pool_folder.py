@@ -232,3 +232,21 @@ def log_tail(path: Path, lines: int = 12) -> list[str]:
         return []
     said = (line for line in text.splitlines() if line.strip() and not _FRAME.match(line))
     return [*said][-lines:]
+
+
+_FILE = "clock"
+
+
+def write_ahead(folder: Path, seconds: float) -> None:
+    """Note how far the clock here is ahead, in the private folder of a pool on this node."""
+    fresh = folder / f"{_FILE}.new"
+    fresh.write_text(repr(seconds))
+    fresh.rename(folder / _FILE)
+
+
+def read_ahead(folder: Path) -> float:
+    """Return how far the clock here is ahead; 0 on the first node, and until that is known."""
+    try:
+        return float((folder / _FILE).read_text())
+    except (OSError, ValueError):
+        return 0.0

@@ -7,7 +7,7 @@ import hmac
 import os
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import msgspec
 from jupyter_core.paths import jupyter_runtime_dir
 
 from .processes.process_ref import ProcessRef
-from .protocol.discovery_file import DiscoveryFile, decode_discovery_file
+from .protocol.decode_message import reader
 
 SECRET_SCHEME = "JupyterDist"
 """``Authorization: JupyterDist SECRET`` opens our routes, and nothing else of the server."""
@@ -25,6 +25,21 @@ CHALLENGE, PROOF = "Jupyter-Dist-Challenge", "Jupyter-Dist-Proof"
 
 _LOCAL = {"": "localhost", "*": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1"}
 """Where a server that listens everywhere is reached, and nobody else's could be."""
+
+
+class DiscoveryFile(msgspec.Struct, frozen=True):
+    """Where a server is, and how it is addressed."""
+
+    url: str
+    """Local, with its base URL."""
+    secret: str
+    """Opens our routes."""
+    certfile: str
+    """The server's own certificate; empty without TLS."""
+    process: ProcessRef
+
+
+_decode: Callable[[bytes], DiscoveryFile] = reader(DiscoveryFile)
 
 
 def local_url(serverapp: Any) -> str:
@@ -89,4 +104,4 @@ def _read(path: Path) -> DiscoveryFile:
         about = os.fstat(file.fileno())
         if about.st_uid != os.getuid() or about.st_mode & 0o077 or not stat.S_ISREG(about.st_mode):
             raise PermissionError(1, f"{path} is not private to this user")
-        return decode_discovery_file(file.read())
+        return _decode(file.read())

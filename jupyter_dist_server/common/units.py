@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .protocol.pool_record import RankRecord
+
 _UNITS = ("KiB", "MiB", "GiB", "TiB")
 
 
@@ -36,3 +42,21 @@ def write_limit(seconds: float | None) -> str:
     if days:
         return f"{days}-{hours:02}:{minutes:02}:{rest:02}"
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def name_gpus(labels: Iterable[str]) -> str:
+    """Return ``GPU 3``, or ``GPUs 0, 1``; each is named once."""
+    named = list(dict.fromkeys(labels))
+    return f"GPU{'s' * (len(named) > 1)} {', '.join(named)}"
+
+
+def gpus_of(ranks: Iterable[RankRecord]) -> str:
+    """Name the GPUs of ranks, such as ``n1: GPUs 0, 1; n2: GPU 0``; empty if they have none."""
+    by_node: dict[str, list[str]] = {}
+    for rank in ranks:
+        labels = by_node.setdefault(rank.node, [])
+        if rank.gpu:
+            labels.append(rank.gpu.label)
+    if len(by_node) == 1:
+        return "".join(name_gpus(labels) for labels in by_node.values() if labels)
+    return "; ".join(f"{node}: {name_gpus(labels)}" for node, labels in by_node.items() if labels)

@@ -8,8 +8,8 @@ import zmq
 from traitlets import Bunch, observe
 from traitlets.config import Config
 
+from ..common.curve import show_client_keys
 from ..common.errors import DistError
-from ..common.network.curve import show_client_keys
 from ..common.pool_folder import CHANNELS
 from .curve_gate import CurveGate, RemotePlace
 from .ipykernel_internals import BaseApp

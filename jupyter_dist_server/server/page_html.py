@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import PurePosixPath
 
-from ..common.gpu_words import gpus_of, name_gpus
 from ..common.protocol.pool_record import PoolRecord
 from ..common.protocol.sampler_messages import GpuProcess
 from ..common.rank_specs import format_ranks
-from ..common.units import format_bytes
+from ..common.units import format_bytes, gpus_of, name_gpus
 from ..gpus.inventory import Gpu, Inventory
 from ..gpus.metrics import Processes, Samples, Value
 from ..jobs.leases.lease import GpuLease

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from ..common.protocol.ranks.evidence import CodePlace, Collective, Evidence, Group, RankEvidence
 from ..common.rank_specs import format_ranks
+from .verdict import name
 from .what_ranks_do import innermost_line, waits_in
 
 _SAME_TENSORS = frozenset(
@@ -214,3 +215,53 @@ def _without_record(evidence: Evidence, blocked: set[int]) -> list[Wait]:
         Wait(call, "", joined, sorted(set(evidence) - joined.keys()), None)
         for call, joined in by_call.items()
     ]
+
+
+# -- what was begun last ----------------------------------------------------------------------
+
+_Group = tuple[str, str]
+"""Key and backend: each backend of a group counts on its own."""
+
+
+def last_collectives(evidence: Evidence) -> str:
+    """Return a sentence on the last collective that ranks differ in, or all have begun.
+
+    Parameters
+    ----------
+    evidence : dict
+        What is known of every rank of a pool; of one that is dead, nothing.
+
+    Returns
+    -------
+    str
+        Empty if nothing is recorded.
+    """
+    begun: dict[_Group, dict[int, dict[int, Collective]]] = {}
+    for rank, found in evidence.items():
+        for one in found.collectives:
+            if not one.is_message:
+                of_group = begun.setdefault((one.group, one.backend), {})
+                of_group.setdefault(one.number, {})[rank] = one
+    if not begun:
+        return ""
+    last = max(begun, key=lambda group: max(one.begun for one in _all(begun[group])))
+    by_number = begun[last]
+    ranks = {rank for there in by_number.values() for rank in there}
+    told = [n for n, there in by_number.items() if there.keys() == ranks or differences(there)]
+    number = max(told or by_number)
+    said = [
+        f"{name(whose, capital=not place)} had begun {what}"
+        for place, (what, whose) in enumerate(_by_kind(by_number[number]).items())
+    ]
+    return f"{', '.join(said)} as collective #{number}."
+
+
+def _all(by_number: dict[int, dict[int, Collective]]) -> list[Collective]:
+    return [one for there in by_number.values() for one in there.values()]
+
+
+def _by_kind(there: dict[int, Collective]) -> dict[str, list[int]]:
+    kinds: dict[str, list[int]] = {}
+    for rank, one in sorted(there.items()):
+        kinds.setdefault(describe(one), []).append(rank)
+    return kinds

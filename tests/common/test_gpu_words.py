@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jupyter_dist_server.common.gpu_words import gpus_of
-from jupyter_dist_server.common.protocol.agents.gpu_reference import GpuReference
+from jupyter_dist_server.common.protocol.agents.agent_messages import GpuReference
 from jupyter_dist_server.common.protocol.pool_record import RankRecord
+from jupyter_dist_server.common.units import gpus_of
 
 
 def ranks(*places: tuple[str, int | None]) -> list[RankRecord]:

@@ -50,6 +50,12 @@ def read_reply(rank: int, message: Message, form: type[Reply]) -> Reply | None:
         return None
 
 
+def read_replies(messages: Mapping[int, Message], form: type[Reply]) -> dict[int, Reply]:
+    """Return what ranks have replied, without those that replied something else."""
+    replies = {rank: read_reply(rank, message, form) for rank, message in messages.items()}
+    return {rank: reply for rank, reply in replies.items() if reply is not None}
+
+
 def why_no_reply(message: Message) -> str:
     """Return the error that a rank has sent instead of a reply, in one line."""
     content = message["content"]
@@ -189,8 +195,7 @@ class RankConnection(RankSockets):
         said = await self.ask(
             request.kind, request.content, ranks, channel=channel, timeout=timeout
         )
-        replies = {rank: read_reply(rank, message, form) for rank, message in said.items()}
-        return {rank: reply for rank, reply in replies.items() if reply is not None}
+        return read_replies(said, form)
 
     def tell(self, request: RankRequest, ranks: Iterable[int] | None = None) -> None:
         """Send a request to the control channel of living ranks; nobody waits for replies."""

@@ -37,8 +37,15 @@ from ..long_requests import ask_at_length
 from ..pool_client import PoolClient
 from ..ranks.rank_connection import read_reply, why_no_reply
 from .large_values import Lost, Progress, Run, all_of, load, spread
-from .move_report import Replies, arrival, arrivals, raise_failures, why_of
-from .pack_variables import pack_variables, unpack_value
+from .pack_variables import (
+    Replies,
+    arrival,
+    arrivals,
+    pack_variables,
+    raise_failures,
+    unpack_value,
+    why_of,
+)
 from .splitting import split
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from msgspec import field
 
+from .agents.agent_messages import GpuReference as GpuReference
 from .agents.agent_messages import Snapshot
 from .agents.attachment import Attachment
-from .agents.gpu_reference import GpuReference as GpuReference
 from .failure_reason import Reason
 from .other_requests import InLine
 

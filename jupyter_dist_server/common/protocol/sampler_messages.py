@@ -13,8 +13,7 @@ from .decode_message import reader
 NO_DRIVER = 3
 """Exit code of the process when the driver cannot be used, and it has said so."""
 FIRST_ANSWER = 60.0
-"""Seconds within which it says something first: to load the driver of 16 GPUs takes 30 s, if it
-does not stay loaded."""
+"""Seconds within which it says something first: loading the driver of 16 GPUs takes 30 s."""
 STAYS_LOADED = "Enable persistence mode (nvidia-smi -pm 1) if the driver takes long to load."
 """What to do if that is too short."""
 

@@ -7,7 +7,7 @@ import os
 import socket
 from pathlib import Path
 
-from ...common.network.curve import new_curve_keys
+from ...common.curve import new_curve_keys
 from ...common.pool_folder import AGENT_SOCKET, ORDERS, new_key, write_private
 from ...common.processes.process_ref import ProcessRef, boot_id
 from ...common.protocol.agents.attachment import Owner

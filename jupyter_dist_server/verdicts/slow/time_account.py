@@ -1,4 +1,4 @@
-"""Where the time of a step went, on each rank and on all of them."""
+"""Where the time of a step went, on each rank and on average; and when, for a picture."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from statistics import fmean
 
 import msgspec
 
-from ...common.protocol.ranks.profile_messages import RankProfile
-from .lateness import Profiles, Waiting
+from ...common.protocol.ranks.profile_messages import Lanes, LaneSeconds, RankLanes, RankProfile
+from ...common.time_intervals import coarse, length, union, without
+from .lateness import Profiles, Waiting, waiting
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,3 +81,35 @@ def average(accounts: dict[int, Account]) -> Account:
             for name in Account.__struct_fields__
         }
     )
+
+
+_MOST = 200
+"""Times in a lane, and in all lanes of all ranks together."""
+_MOST_OF_ALL = 9000
+
+
+def lanes(profiles: Profiles) -> list[RankLanes]:
+    """Return the lanes of ranks.
+
+    Parameters
+    ----------
+    profiles : dict
+        By rank; all of them were measured.
+    """
+    most = min(_MOST, max(1, _MOST_OF_ALL // (3 * len(profiles)))) if profiles else _MOST
+    waits = waiting(profiles).times
+    told = []
+    for rank, profile in sorted(profiles.items()):
+        waited = union(waits[rank])
+        own = Lanes(
+            compute=coarse(profile.computing, most),
+            communication=coarse(without(profile.communicating, waited), most),
+            waiting=coarse(waited, most),
+            seconds=LaneSeconds(
+                compute=profile.compute,
+                communication=max(0.0, profile.exposed - length(waited)),
+                waiting=length(waited),
+            ),
+        )
+        told.append(RankLanes(rank=rank, start=profile.begin, end=profile.end, lanes=own))
+    return told

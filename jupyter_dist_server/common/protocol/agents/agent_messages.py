@@ -14,7 +14,6 @@ from ..sampler_messages import News as SamplerNews
 from ..sampler_messages import SamplerSettings
 from ..store_messages import StoreReply, StoreRequest
 from .attachment import Attachment
-from .gpu_reference import GpuReference
 
 # -- commands ---------------------------------------------------------------------------------
 
@@ -178,6 +177,15 @@ Commands = (
 
 class News(msgspec.Struct, frozen=True, tag_field="says", tag=str.lower):
     """What an agent says; `says` names it."""
+
+
+class GpuReference(msgspec.Struct, frozen=True):
+    """A physical GPU, as the state of a rank names it."""
+
+    index: int
+    label: str
+    uuid: str
+    name: str
 
 
 class RankState(msgspec.Struct):

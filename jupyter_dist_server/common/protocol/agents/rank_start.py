@@ -9,6 +9,11 @@ import msgspec
 from ..decode_message import reader
 from ..node_addresses import RankAddress
 
+STDERR_KEPT = 1 << 16
+"""Bytes of a rank's stderr that it keeps for the agent although they were read and shown."""
+STDERR_START_BYTES = 8
+"""Length of the number that tells where in stderr a cell began."""
+
 
 class RankOrders(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent tells one rank: as an argument, if it is spawned."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import zmq
 
-from ..protocol.node_addresses import CurveKeys
+from .protocol.node_addresses import CurveKeys
 
 
 def new_curve_keys() -> CurveKeys:
