@@ -1,4 +1,4 @@
-"""CurveZMQ between the nodes of a pool: both sides are known by key, and all is encrypted.
+"""CurveZMQ between the nodes of a pool: both sides have keys, and all is encrypted.
 
 See https://rfc.zeromq.org/spec/26 and http://curvezmq.org.
 """
@@ -19,7 +19,7 @@ def new_curve_keys() -> CurveKeys:
 
 
 def show_client_keys(socket: zmq.Socket[Any], keys: CurveKeys) -> None:
-    """Have a socket connect to the pool's ranks alone, and as one of their clients."""
+    """Make a socket connect only to the pool's ranks, as one of their clients."""
     socket.curve_serverkey = keys.rank_public.encode()
     socket.curve_publickey = keys.client_public.encode()
     socket.curve_secretkey = keys.client_secret.encode()

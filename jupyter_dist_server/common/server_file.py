@@ -24,16 +24,15 @@ CHALLENGE, PROOF = "Jupyter-Dist-Challenge", "Jupyter-Dist-Proof"
 """Headers: what a kernel sends before all else, and what only its server can answer."""
 
 _LOCAL = {"": "localhost", "*": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1"}
-"""Where a server that listens everywhere is reached, and nobody else's could be."""
+"""Where a server that listens on all interfaces is reached, so that it cannot be another's."""
 
 
 class DiscoveryFile(msgspec.Struct, frozen=True):
-    """Where a server is, and how it is addressed."""
+    """Where a server is, and the secret that opens our routes."""
 
     url: str
     """Local, with its base URL."""
     secret: str
-    """Opens our routes."""
     certfile: str
     """The server's own certificate; empty without TLS."""
     process: ProcessRef
@@ -51,13 +50,7 @@ def local_url(serverapp: Any) -> str:
 
 
 def write_discovery_file(serverapp: Any, secret: str) -> Path:
-    """Tell this user's kernels, and nobody else, where we are.
-
-    Returns
-    -------
-    Path
-        The file, for removal at the end.
-    """
+    """Write where we are, for this user's kernels alone; return the file."""
     path = Path(jupyter_runtime_dir(), file_name(os.getpid()))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
@@ -79,13 +72,13 @@ def file_name(pid: int | str, host: str = "") -> str:
 
 
 def proof(secret: str, challenge: str) -> str:
-    """Return what shows that somebody knows the secret, without telling it."""
+    """Return what proves knowledge of the secret without revealing it."""
     message = f"server of {challenge}".encode()
     return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
 
 
 def read_discovery_files() -> Iterator[DiscoveryFile]:
-    """Yield what running servers of this user wrote here, the parent of this process first."""
+    """Yield the files of running servers of this user, that of this process's parent first."""
     # The machine may have another name by now; which boot of it a file is of is in the file.
     files = Path(jupyter_runtime_dir()).glob(file_name("*", host="*"))
     parent = file_name(os.environ.get("JPY_PARENT_PID", ""), host="*")

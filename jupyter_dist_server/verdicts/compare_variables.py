@@ -1,4 +1,4 @@
-"""Whether variables are the same on all ranks: a comparison of what the ranks tell of them."""
+"""Compares variables of all ranks, by what the ranks tell about them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,13 @@ import msgspec
 from ..common.protocol.ranks.variable_messages import Leaf, VariablesReply
 
 Group = tuple[list[int], Leaf]
-"""Ranks on which a leaf is the same, and how it is there."""
+"""Ranks on which a leaf is the same, and that leaf."""
 Finding = Literal["equal", "differs", "sharded", "incomparable"]
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A leaf of a variable on all ranks.
-
-    Attributes
-    ----------
-    groups : list
-        Ranks that have the same, the largest group first.
-    missing : list of int
-        Ranks that do not have it.
-    """
+    """A leaf of a variable on all ranks; `groups` are of equal leaves, the largest first."""
 
     path: str
     finding: Finding
@@ -81,7 +73,7 @@ class History:
         self._since: dict[str, str] = {}
 
     def note(self, found: Iterable[Compared], said: Mapping[int, VariablesReply]) -> dict[str, str]:
-        """Take a comparison; return since when what differs does so, where that is known."""
+        """Take a comparison; return since when differences exist, by path, where that is known."""
         ran = {rank: reply.ran for rank, reply in said.items()}
         for compared in found:
             path = compared.path
@@ -94,7 +86,7 @@ class History:
 
     @property
     def since(self) -> dict[str, str]:
-        """Since when what differs does so, by path, where that is known."""
+        """Since when differences exist, by path, where that is known."""
         return {path: since for path, since in self._since.items() if since}
 
 

@@ -1,4 +1,4 @@
-"""What a comparison of variables is in words: sentences, and a table."""
+"""A comparison of variables in words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..common.rank_specs import name_ranks
 from .compare_variables import Compared
 
 _MOST = 8
-"""Differences that are told one by one."""
+"""Differences that are listed."""
 _MOST_SHARDED = 3
 
 
@@ -19,18 +19,9 @@ def sentences(
     since: Mapping[str, str],
     largest: Mapping[str, float],
 ) -> list[str]:
-    """Return what is to be said of a comparison, line by line.
+    """Return what to say about a comparison of `said`, line by line.
 
-    Parameters
-    ----------
-    found : sequence of Compared
-        The comparison.
-    said : mapping
-        What it compares.
-    since : mapping
-        By path, since when it differs.
-    largest : mapping
-        By path, the largest difference between elements.
+    By path, `since` says since when it differs, and `largest` the largest difference.
     """
     by_finding: dict[str, list[Compared]] = {}
     for compared in found:

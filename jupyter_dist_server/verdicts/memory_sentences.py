@@ -1,4 +1,4 @@
-"""What uses the memory of ranks, and what a training step would take: in words."""
+"""What uses the memory of ranks, and what a training step would take, in words."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..common.units import format_bytes
 _BIGGEST = 3
 """Variables that are named for each rank."""
 _UNEVEN = 1.25
-"""How many times the median's memory a rank's variables hold if it is told."""
+"""How many times the median a rank's variables must hold to be mentioned."""
 _SMALL = 64 << 20
 """Bytes by which ranks may always differ."""
 
 
 def memory_rows(said: Mapping[int, MemoryReply]) -> list[tuple[str, ...]]:
-    """Return the rows of a table of ranks, the first one being its head."""
+    """Return the rows of a table of ranks, its header first."""
     on_gpus = any(reply.torch for reply in said.values())
     of_torch = ("allocated", "reserved", "peak", "GPU") if on_gpus else ()
     rows: list[tuple[str, ...]] = [("rank", "RSS", "PSS", *of_torch, "in variables", "largest")]
@@ -34,7 +34,7 @@ def memory_rows(said: Mapping[int, MemoryReply]) -> list[tuple[str, ...]]:
 def silent_sentences(
     ranks: Iterable[int], said: Mapping[int, MemoryReply], dead: Collection[int]
 ) -> Iterator[str]:
-    """Name ranks that were asked and have not told."""
+    """Name ranks that were asked and have not replied."""
     silent = [rank for rank in ranks if rank not in said]
     if gone := [rank for rank in silent if rank in dead]:
         yield f"{name_ranks(gone).capitalize()} {'is' if len(gone) == 1 else 'are'} dead."
@@ -66,17 +66,7 @@ def memory_sentences(said: Mapping[int, MemoryReply]) -> Iterator[str]:
 def estimate_sentence(
     model: str, said: EstimateReply, ranks: Mapping[int, MemoryReply]
 ) -> list[str]:
-    """Say how much memory a step takes.
-
-    Parameters
-    ----------
-    model : str
-        What is trained.
-    said : EstimateReply
-        The estimate.
-    ranks : mapping
-        What ranks use now; their GPUs may be too small.
-    """
+    """Say how much memory a step takes, and which GPUs of `ranks` are too small."""
     parts = (
         ("parameters", said.parameters),
         ("gradients", said.gradients),

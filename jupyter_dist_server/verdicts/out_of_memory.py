@@ -1,4 +1,4 @@
-"""What a cell that ran out of memory asked for, and which variables hold memory: in words."""
+"""What a cell that ran out of memory asked for, and which variables hold memory, in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BIGGEST = 3
 
 
 def is_out_of_memory(name: str, value: str) -> bool:
-    """Tell whether an error is that no more memory can be had."""
+    """Tell whether an error says that there is no more memory."""
     return name in _NAMES or _ON_CPU in value
 
 
@@ -31,14 +31,8 @@ def out_of_memory_sentences(
 ) -> Iterator[str]:
     """Say how much was asked for, and what holds memory.
 
-    Parameters
-    ----------
-    errors : mapping
-        By rank that ran out of memory, the text of its error.
-    said : mapping
-        What ranks tell of their memory; one that does not tell is left out.
-    nodes : mapping or None
-        The node of each rank, if there are several.
+    `errors` are the texts by rank, `said` what ranks reply about their memory, and `nodes` the
+    nodes of ranks, if there are several.
     """
     alike: dict[tuple[str, str, str], list[int]] = {}
     for rank, error in sorted(errors.items()):

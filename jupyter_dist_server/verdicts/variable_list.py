@@ -16,7 +16,7 @@ from .divergence_sentences import how_it_differs
 Content = Literal["equal", "differs", "sharded", "incomparable", "unchecked", "single"]
 
 _MOST = 8
-"""Differences of a variable that are told."""
+"""Differences of a variable that are listed."""
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,15 +25,15 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     ranks: list[int]
     type: str
     items: int | None
-    """How many tensors and values are in it; `None` for one that is a tensor or value itself."""
+    """How many tensors and values it contains; `None` for a single tensor or value."""
     shape: tuple[int, ...] | None
-    """Of a DTensor, that of all parts together."""
+    """For a DTensor, that of all parts together."""
     shard: str
     """The part of a DTensor that these ranks hold."""
     dtypes: list[str]
     devices: list[str]
     nbytes: int
-    """On one rank; the most of these."""
+    """The most on one of these ranks."""
 
 
 class ListedVariable(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,9 +41,9 @@ class ListedVariable(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     content: Content
-    """``unchecked`` if it holds too much to be compared unasked; ``single`` if one rank has it."""
+    """``unchecked`` if it is too large to be compared unasked; ``single`` if one rank has it."""
     nbytes: int
-    """On the rank where it holds most."""
+    """The most on one rank."""
     forms: list[Form]
     differences: list[str]
     """Sentences on what differs."""
@@ -54,15 +54,7 @@ class ListedVariable(msgspec.Struct, frozen=True, kw_only=True):
 def list_variables(
     said: Mapping[int, VariablesReply], since: Mapping[str, str]
 ) -> list[ListedVariable]:
-    """Return the variables by name.
-
-    Parameters
-    ----------
-    said : mapping
-        What each rank has told.
-    since : mapping
-        Since when what differs does so, by path, where it is known.
-    """
+    """Return the variables by name; `since` says, by path, since when differences exist."""
     by_name: dict[str, dict[int, Variable]] = {}
     for rank, reply in sorted(said.items()):
         for variable in reply.variables:
@@ -135,11 +127,11 @@ def _together(one: Form, other: Form) -> Form:
 HEAD = ("name", "ranks", "type", "shape", "dtype", "device", "size", "content")
 _MOST_DEVICES = 3
 _CONTENT: dict[Content, str] = {"single": "on this rank only", "incomparable": "-"}
-"""What is not said as it is named."""
+"""Words that differ from the `Content`."""
 
 
 def variable_rows(said: Mapping[int, VariablesReply]) -> list[tuple[str, ...]]:
-    """Return the rows of the table, `HEAD` first: one for each form that a variable has."""
+    """Return the rows of a table, `HEAD` first: one for each form of a variable."""
     rows: list[tuple[str, ...]] = [HEAD]
     for variable in list_variables(said, {}):
         content = _CONTENT.get(variable.content, variable.content) if len(said) > 1 else "-"

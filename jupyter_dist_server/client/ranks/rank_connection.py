@@ -1,4 +1,4 @@
-"""Questions to the ranks of a pool, and their answers."""
+"""Sends requests to the ranks of a pool, and takes their replies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def rank_silent(ranks: list[int], world_size: int) -> DistError:
-    """Say that ranks do not answer, and who could be used instead."""
+    """Say that ranks do not answer, and which ones can be used instead."""
     one = len(ranks) == 1
     them = format_ranks(ranks)
     others = format_ranks(set(range(world_size)) - set(ranks))
@@ -39,7 +39,7 @@ def rank_silent(ranks: list[int], world_size: int) -> DistError:
 
 
 def read_reply(rank: int, message: Message, form: type[Reply]) -> Reply | None:
-    """Return what a rank has replied; `None`, and a line in the log, if it is something else."""
+    """Return what a rank has replied; `None`, and a line in the log, if it is malformed."""
     content = message["content"]
     try:
         return read_content(content, form)
@@ -74,18 +74,7 @@ def replies_of(answers: Mapping[int, asyncio.Future[Message]]) -> dict[int, Mess
 
 
 class RankConnection(RankSockets):
-    """A connection to all ranks of one pool, which asks them questions.
-
-    Parameters
-    ----------
-    folder, channels, topics
-        See `RankSockets`.
-
-    Attributes
-    ----------
-    subshells : dict
-        By rank, the id of a thread there that answers while a cell runs.
-    """
+    """A connection to all ranks of one pool, for requests to them."""
 
     def __init__(
         self,
@@ -98,7 +87,7 @@ class RankConnection(RankSockets):
         self._answers: dict[tuple[str, int], asyncio.Future[Message]] = {}
 
     def on_message(self, rank: int, channel: str, message: Message) -> None:
-        """Take an answer; subclasses take whatever else a rank says."""
+        """Take a reply; subclasses take whatever else a rank says."""
         answer = self._answers.get((message["parent_header"].get("msg_id", ""), rank))
         if channel == "iopub" or not answer:
             self.on_news(rank, channel, message)
@@ -106,7 +95,7 @@ class RankConnection(RankSockets):
             answer.set_result(message)
 
     def on_news(self, rank: int, channel: str, message: Message) -> None:
-        """Take a message that answers no question; for subclasses."""
+        """Take a message that is no reply; for subclasses."""
 
     def begin(
         self,
@@ -118,7 +107,7 @@ class RankConnection(RankSockets):
         buffers: Sequence[Any] = (),
         header: Content | None = None,
     ) -> dict[int, asyncio.Future[Message]]:
-        """Send one request to ranks; return what becomes their replies, or is cancelled."""
+        """Send one request to ranks; return the futures of their replies."""
         message = self.session.msg(kind, content)
         message["header"] |= header or {}
         request, loop = message["header"]["msg_id"], asyncio.get_running_loop()
@@ -145,29 +134,10 @@ class RankConnection(RankSockets):
     ) -> dict[int, Message]:
         """Send one request to ranks and wait for their replies.
 
-        Parameters
-        ----------
-        kind : str
-            The message type, such as ``complete_request``.
-        content : dict
-            The message's content.
-        ranks : iterable of int or None
-            Whom to ask; `None` is every living rank.
-        channel : str
-            ``control`` is answered while a cell runs, ``shell`` after it.
-        buffers : sequence
-            Binary data that goes with the message, uncopied.
-        header : dict or None
-            What the message's header says besides the usual.
-        timeout : float or None
-            Seconds to wait; `None` is for as long as the ranks live, and for callers who look
-            themselves whether one is stopped, as `ask_at_length` does.
-
-        Returns
-        -------
-        dict
-            The whole reply (``content``, ``buffers``, …) by rank, without the ranks that died or
-            did not answer in time.
+        The channel ``control`` is answered while a cell runs, ``shell`` after it. `header` is added
+        to the message's header. Without a timeout, it is for the caller to notice that a rank is
+        stopped, as `ask_at_length` does. Returns the messages by rank, without the ranks that died
+        or did not answer in time.
         """
         living = self._living(ranks)
         answers = self.begin(kind, content, living, channel=channel, buffers=buffers, header=header)
@@ -188,17 +158,14 @@ class RankConnection(RankSockets):
         channel: str = "control",
         timeout: float,
     ) -> dict[int, Reply]:
-        """Send one of our own requests to ranks, as `ask` does; return replies of a form by rank.
-
-        A rank that answers something else is left out too.
-        """
+        """Send one of our own requests to ranks, as `ask` does; return valid replies by rank."""
         said = await self.ask(
             request.kind, request.content, ranks, channel=channel, timeout=timeout
         )
         return read_replies(said, form)
 
     def tell(self, request: RankRequest, ranks: Iterable[int] | None = None) -> None:
-        """Send a request to the control channel of living ranks; nobody waits for replies."""
+        """Send a request without a reply to the control channel of living ranks."""
         living = self._living(ranks)
         self.send(self.session.msg(request.kind, request.content), living, "control")
 
@@ -209,7 +176,7 @@ class RankConnection(RankSockets):
     async def status(
         self, timeout: float = 2.0, ranks: Iterable[int] | None = None
     ) -> dict[int, RankStatus]:
-        """Ask living ranks how they are; those that do not answer in time are left out."""
+        """Ask living ranks for their status; those that do not answer in time are left out."""
         return await self.request(StatusRequest(), RankStatus, ranks, timeout=timeout)
 
     async def close(self) -> None:
@@ -218,7 +185,7 @@ class RankConnection(RankSockets):
         await super().close()
 
     def give_up(self, rank: int | None = None) -> None:
-        """Expect nothing any more from one rank, or from all."""
+        """Expect no more replies from one rank, or from all."""
         for (_, asked), answer in list(self._answers.items()):
             if rank in (None, asked):
                 answer.cancel()

@@ -1,4 +1,4 @@
-"""Pickling variables for ranks, and unpickling values of ranks, with errors that name them."""
+"""Pickles variables for ranks and unpickles their values, with errors that name them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,11 @@ from ...common.protocol.ranks.rank_messages import ValueReply
 from ...common.rank_specs import name_ranks
 
 RESERVED = frozenset(["torch", "dist", "rank", "local_rank", "world_size", "gpu_id", "device"])
-"""Variables that a pool gives its ranks, and that are not overwritten."""
+"""Variables that a pool sets on its ranks, and that are not overwritten."""
 
 
 def pack_variables(values: dict[str, Any]) -> Packed:
-    """Pickle variables of the notebook.
-
-    Raises
-    ------
-    DistError
-        If a name is not allowed, or a value cannot be sent.
-    """
+    """Pickle variables of the notebook; raises `DistError` if a name or a value is refused."""
     for name in values:
         if not name.isidentifier():
             raise DistError("bad_name", f"“{name}” is not a valid variable name.", "Use --as NAME.")
@@ -46,13 +40,7 @@ def pack_variables(values: dict[str, Any]) -> Packed:
 
 
 def unpack_value(expression: str, rank: int, buffers: Sequence[Any]) -> Any:
-    """Unpickle a value of a rank.
-
-    Raises
-    ------
-    DistError
-        If it cannot be read here.
-    """
+    """Unpickle a value of a rank; raises `DistError` if it cannot be read here."""
     try:
         return unpack(buffers)
     except Exception as error:
@@ -65,7 +53,7 @@ def unpack_value(expression: str, rank: int, buffers: Sequence[Any]) -> Any:
 
 
 def _how_to_read(expression: str, error: Exception) -> str:
-    """Return what to do about an error, where that is known."""
+    """Return what to do about an error, if that is known."""
     if isinstance(error, ImportError):
         return "Install its modules in the notebook's environment too."
     if "process group" in str(error):  # which torch wants to wrap a model again
@@ -84,13 +72,7 @@ Replies = dict[int, tuple[ValueReply, list[Any]]]
 
 
 def raise_failures(expression: str, replies: Replies) -> None:
-    """Raise what ranks answered instead of a value: the same answers of several ranks at once.
-
-    Raises
-    ------
-    DistError
-        If one of them has failed.
-    """
+    """Raise the `DistError` for ranks that replied with a failure, if any."""
     failures: dict[tuple[str, str], list[int]] = {}
     for rank, (reply, _) in sorted(replies.items()):
         if reply.status not in ("ok", "no_memory"):
@@ -131,5 +113,5 @@ def arrival(names: str, devices: list[str], owner: str) -> list[str]:
 
 
 def why_of(error: BaseException) -> str:
-    """Return an error's message, to be put into a sentence."""
+    """Return an error's message, as a part of a sentence."""
     return str(error).rstrip(".") or type(error).__name__

@@ -27,7 +27,7 @@ def split(name: str, value: Any, count: int) -> list[Any]:
 
 
 def _check_layout(name: str, value: Any) -> None:
-    """Refuse tensors of which torch takes no slices."""
+    """Refuse tensors that torch cannot slice."""
     layout = str(getattr(value, "layout", "")).removeprefix("torch.")
     if getattr(value, "is_nested", False) is True:
         kind, remedy = "nested", "Scatter the list that its unbind() returns"

@@ -13,7 +13,7 @@ class PoolNode(msgspec.Struct, frozen=True):
     """One machine of a pool: the first one has the notebook, the pool's folder, and rank 0."""
 
     name: str
-    """As its engine calls it."""
+    """The engine's name for it."""
     address: str
     """Where the other nodes reach it."""
     ranks: list[int]
@@ -22,7 +22,7 @@ class PoolNode(msgspec.Struct, frozen=True):
 class CurveKeys(msgspec.Struct, frozen=True):
     """The keys of one pool's TCP sockets, see https://rfc.zeromq.org/spec/26.
 
-    All ranks have the one pair, and whoever may open the pool's folder has the other.
+    All ranks share one pair, and all who may open the pool's folder share the other.
     """
 
     rank_public: str

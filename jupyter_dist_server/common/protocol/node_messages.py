@@ -17,13 +17,13 @@ from .pool_record import PoolRecord
 # -- agents on other nodes ----------------------------------------------------------------------
 
 OTHER_VERSION = "The notebook has jupyter-dist-server {theirs}, and this node {ours}"
-"""What an agent says before it ends, as two versions may not understand each other."""
+"""An agent says this before it ends, as two versions may not understand each other."""
 NO_FOLDER = "The agent cannot create its folder here: "
-"""What it says before it ends, too; the error's lines follow."""
+"""An agent says this before it ends, too; the error's lines follow."""
 
 
 class NodeOrders(msgspec.Struct, frozen=True):
-    """The pool, with keys and all."""
+    """The pool, including its keys: the first line on the agent's stdin."""
 
     version: str
     """Of this package, which must be the same on all nodes."""
@@ -39,13 +39,7 @@ _read: Callable[[bytes], NodeOrders] = reader(NodeOrders)
 
 
 def decode_node_orders(line: bytes, version: str) -> PoolFile:
-    """Read what an agent is told.
-
-    Raises
-    ------
-    ValueError
-        If another version of this package says it, or it is something else.
-    """
+    """Read an agent's orders; raises `ValueError` if they are another version's, or none."""
     if (theirs := _read_version(line).version) != version:
         raise ValueError(OTHER_VERSION.format(theirs=theirs, ours=version))
     return _read(line).pool
@@ -55,20 +49,19 @@ def decode_node_orders(line: bytes, version: str) -> PoolFile:
 
 
 class NodeRequest(msgspec.Struct, frozen=True):
-    """Which GPUs are asked for, of those that its engine has given to the agent."""
+    """Which GPUs are requested, of those that the engine has given to the agent."""
 
     record: PoolRecord
-    """Of the pool."""
     ranks: int
     """How many are there."""
     gpus: list[int | str]
-    """The GPU of each, if that was asked for."""
+    """The GPU of each, if that was requested."""
     force: bool
-    """Whether to use GPUs in spite of processes that are not ours."""
+    """Whether to use GPUs despite processes that are not ours."""
 
 
 class NodeAllocation(msgspec.Struct, frozen=True):
-    """What came of it; the descriptors of the lease come with it."""
+    """The reply; the descriptors of the lease come with it."""
 
     ranks: list[PlacedRank] = []
     """Empty if there is no GPU."""
@@ -85,7 +78,7 @@ class RayNode(msgspec.Struct, frozen=True):
     """A living node of a Ray cluster."""
 
     name: str
-    """Its host name; with the begin of Ray's ID, if several have the same."""
+    """Its host name; with the start of Ray's ID, if several have the same."""
     id: str
     address: str
     here: bool
@@ -102,11 +95,11 @@ class RayNodes(msgspec.Struct, frozen=True):
 
 
 class RelayOrders(msgspec.Struct, frozen=True):
-    """What a relay is told, as its argument: to start a process on a node."""
+    """A relay's argument: to start a process on a node."""
 
     node: str
     gpus: int
-    """How many Ray is to give it."""
+    """How many GPUs Ray is to give it."""
     command: list[str]
 
 

@@ -7,7 +7,7 @@ import msgspec
 from .time_account import Account
 
 _GOOD = 0.9
-"""The efficiency from which nothing is lost that is worth a sentence."""
+"""The efficiency from which no loss is worth a sentence."""
 _MOST = 0.5
 _PARTS = ("compute", "input", "communication", "waiting", "other")
 
@@ -18,9 +18,9 @@ class Run(msgspec.Struct, frozen=True):
     ranks: int
     seconds: float
     account: Account | None
-    """Of the average rank, from a run that was profiled; `None` if that failed."""
+    """The average rank's, from a profiled run; `None` if that failed."""
     notices: tuple[str, ...] = ()
-    """Of the start of its pool."""
+    """From the start of its pool."""
 
     def spent(self, part: str) -> float:
         """Return the seconds of a part, from `_PARTS`."""
@@ -41,7 +41,7 @@ class Scaling(msgspec.Struct, frozen=True):
     weak: bool = False
 
     def efficiency(self, run: Run) -> float:
-        """Return which part of the ideal speed-up there is."""
+        """Return the part of the ideal speed-up that is reached."""
         first = self.runs[0]
         ideal = 1.0 if self.weak else run.ranks / first.ranks
         return first.seconds / run.seconds / ideal

@@ -1,4 +1,4 @@
-"""What is said of the profile of a cell: one sentence on why it is slow, and a table."""
+"""The profile of a cell in words: one sentence on why it is slow, and a table."""
 
 from __future__ import annotations
 
@@ -17,13 +17,7 @@ _MOST = 0.5
 
 
 def verdict(profiles: Profiles) -> str:
-    """Return one sentence on why the ranks are slow, or that they are not.
-
-    Parameters
-    ----------
-    profiles : dict
-        By rank; all of them were measured.
-    """
+    """Return one sentence on why the ranks are slow, or that they are not."""
     waits = waiting(profiles)
     by_rank = accounts(profiles, waits)
     mean = average(by_rank)

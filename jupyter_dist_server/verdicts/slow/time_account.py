@@ -18,7 +18,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     compute: float
     input: float
     communication: float
-    """In which nothing else is done, and for which all ranks are there."""
+    """While nothing else is done, and all ranks are there."""
     waiting: float
     """For other ranks, in collectives."""
     other: float
@@ -34,21 +34,13 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def overlap(self) -> float:
-        """The part of the communication while which something else is done, from 0 to 1."""
+        """The part of the communication during which something else is done, from 0 to 1."""
         whole = self.hidden + self.communication
         return self.hidden / whole if whole > 0 else 0.0
 
 
 def account(profile: RankProfile, waiting: float, skew: float) -> Account:
-    """Return where the time of a rank's step went.
-
-    Parameters
-    ----------
-    profile : RankProfile
-        Of the rank.
-    waiting, skew : float
-        Seconds for which it waited, see `Waiting`.
-    """
+    """Return where the time of a rank's step went; it waited as long as `Waiting` says."""
     steps = max(1, profile.steps)
     whole = max(0.0, profile.end - profile.begin - skew)
     communication = max(0.0, profile.exposed - waiting - skew)
@@ -74,7 +66,7 @@ def accounts(profiles: Profiles, waiting: Waiting) -> dict[int, Account]:
 
 
 def average(accounts: dict[int, Account]) -> Account:
-    """Return the account of all ranks: the average of each part."""
+    """Return the average of each part."""
     return Account(
         **{
             name: fmean(getattr(a, name) for a in accounts.values())
@@ -89,13 +81,7 @@ _MOST_OF_ALL = 9000
 
 
 def lanes(profiles: Profiles) -> list[RankLanes]:
-    """Return the lanes of ranks.
-
-    Parameters
-    ----------
-    profiles : dict
-        By rank; all of them were measured.
-    """
+    """Return the lanes of ranks that were measured."""
     most = min(_MOST, max(1, _MOST_OF_ALL // (3 * len(profiles)))) if profiles else _MOST
     waits = waiting(profiles).times
     told = []

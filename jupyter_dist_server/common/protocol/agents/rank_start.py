@@ -1,4 +1,4 @@
-"""What an agent tells a new rank, and what that answers once."""
+"""What an agent tells a new rank, and the rank's one answer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _read: Callable[[bytes], Ready | Failed] = reader(Ready | Failed)
 
 
 def decode_report(line: bytes) -> Ready | Failed:
-    """Read what a rank answers; one that answers anything else has failed."""
+    """Read a rank's answer; one that answers anything else has failed."""
     try:
         return _read(line)
     except ValueError as error:

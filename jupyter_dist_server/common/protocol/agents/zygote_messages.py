@@ -1,4 +1,4 @@
-"""What zygotes and those who have them fork say to each other: one JSON object a message."""
+"""What zygotes and their owners say to each other: one JSON object a message."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class AgentOrders(msgspec.Struct, frozen=True):
     """What a new agent finds in its pool's folder, beside ``pool.json``."""
 
     environment: dict[bytes, bytes]
-    """Bytes, as neither variables nor paths need be UTF-8, as JSON is."""
+    """Bytes, as neither variables nor paths need be UTF-8, but JSON is."""
     cwd: bytes
 
 
@@ -69,7 +69,7 @@ class ForkRefused(msgspec.Struct, frozen=True, tag_field="says", tag="refused"):
 
 
 class AgentExited(msgspec.Struct, frozen=True, tag_field="says", tag="exited"):
-    """How an agent ended that this zygote forked."""
+    """How an agent that this zygote forked has ended."""
 
     pid: int
     code: int
@@ -79,8 +79,5 @@ class AgentExited(msgspec.Struct, frozen=True, tag_field="says", tag="exited"):
 ZygoteNews = ZygoteReady | AgentStarted | ForkRefused | AgentExited
 
 decode_start: Callable[[bytes], StartAgent] = reader(StartAgent)
-"""Reads what a zygote is asked for."""
 decode_start_runner: Callable[[bytes], StartRunner] = reader(StartRunner)
-"""Reads what the zygote of runners is asked for."""
 decode_zygote_news: Callable[[bytes], ZygoteNews] = reader(ZygoteNews)
-"""Reads what a zygote says."""
