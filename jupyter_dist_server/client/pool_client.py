@@ -55,6 +55,7 @@ class PoolClient(RankConnection):
         self._pids: dict[int, int] = {}
         """Of the ranks that this client is connected to."""
         self._generation = 0
+        self._is_over = False
         self.link = AgentLink(self._on_snapshot)
         self.link.on_late = self._on_late
         self.group = GroupRecovery(self, self.link)
@@ -62,12 +63,11 @@ class PoolClient(RankConnection):
         self._tasks = Tasks()
         self.executions = Executions()
 
-    async def connect(self, *, outputs: bool = True) -> None:
+    async def connect(self) -> None:
         """Connect to the agent and every living rank, until no output can be missed any more.
 
-        Without `outputs`, ranks need not confirm the subscription to them. Ranks that do not in
-        time are `silent`. Raises `DistError` if the agent does not answer, or the pool has too many
-        ranks for this process.
+        Ranks that do not confirm this in time are `silent`. Raises `DistError` if the agent does
+        not answer, or the pool has too many ranks for this process.
         """
         check_open_files(self.world_size, CLIENT_EACH)
         try:
@@ -79,11 +79,10 @@ class PoolClient(RankConnection):
         except asyncio.TimeoutError:
             await self.close()
             raise self.link.silent_error() from None
-        self._tasks.add(self._end_queries_when_closed())
+        self._tasks.add(self._give_up_when_closed())
         self.open()
-        if outputs:
-            subscribing = self._tasks.add(self.subscribed(range(self.world_size)))
-            await asyncio.wait([subscribing], timeout=patience.busy_answer)
+        subscribing = self._tasks.add(self.subscribed(range(self.world_size)))
+        await asyncio.wait([subscribing], timeout=patience.busy_answer)
         if self.dead:
             self.group.break_up()  # perhaps no client was there to do so when they died
 
@@ -153,23 +152,9 @@ class PoolClient(RankConnection):
     ) -> dict[int, Reply]:
         """Run code on ranks, wait until all of them are done, and return their replies by rank.
 
-        Parameters
-        ----------
-        code, ranks, on_output, execution_count, cell_id
-            See `CellRequest` and `Execution`.
-        allow_stdin : bool
-            Whether ``input()`` may ask; its requests come as outputs of type ``input_request``.
-        limit : int
-            Characters that all ranks together may show.
-        largest_display : int
-            Bytes that one display may take; this process does nothing else while it reads it.
-        started : callable
-            Called with the `Execution` once it waits for the execution lock.
-
-        Raises
-        ------
-        DistError
-            If the agent, or one of the ranks, does not answer.
+        See `CellRequest` for the options; `limit` is for all ranks together. Requests of
+        ``input()`` come as outputs of the type ``input_request``. `started` is called once the
+        execution waits for the lock. Raises `DistError` if the agent or a rank does not answer.
         """
         ranks = sorted(ranks)
         if not ranks:
@@ -190,16 +175,14 @@ class PoolClient(RankConnection):
             profile=profile,
         ).content
         self.executions.add(execution)
-        closed = asyncio.create_task(self._lose_all_when_closed(execution))
-        try:
-            started(execution)
-            if await self.link.acquire_lock(execution.done):
-                try:
-                    await self._run_with_lock(message, execution)
-                finally:
-                    self.link.lock.release()
-        finally:
-            closed.cancel()
+        if self._is_over:
+            self._lose_all(execution)
+        started(execution)
+        if await self.link.acquire_lock(execution.done):
+            try:
+                await self._run_with_lock(message, execution)
+            finally:
+                self.link.lock.release()
         return execution.replies
 
     async def _check_that_they_answer(self, execution: Execution) -> None:
@@ -244,14 +227,15 @@ class PoolClient(RankConnection):
         await execution.done.wait()
         await self.group.check(execution.replies)
 
-    async def _end_queries_when_closed(self) -> None:
+    async def _give_up_when_closed(self) -> None:
         await self.link.closed.wait()
         await asyncio.sleep(_LAST_WORDS)
+        self._is_over = True
         self.give_up()
+        for execution in self.executions:
+            self._lose_all(execution)
 
-    async def _lose_all_when_closed(self, execution: Execution) -> None:
-        await self.link.closed.wait()
-        await asyncio.sleep(_LAST_WORDS)
+    def _lose_all(self, execution: Execution) -> None:
         for rank in execution.outstanding:
             execution.lose(rank, POOL_ENDED)
 

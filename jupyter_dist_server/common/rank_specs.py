@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from .errors import DistError
 
 MAX_RANKS = 1024
-"""Of a pool."""
 
 
 def parse_ranks(text: str, world_size: int) -> list[int]:

@@ -32,7 +32,6 @@ _LIBRARY = re.compile(f"<|{_COMPILED}|.*(-packages/|/lib(64)?/python3[^/]*/|{_OU
 """Files that are not the user's: of packages, of Python, ours, and code without a file."""
 _LONGEST_SOURCE = 60
 _BATCH = "coalesced"
-"""NCCL's name for the end of a batch."""
 
 
 class TorchFrame(msgspec.Struct, frozen=True):

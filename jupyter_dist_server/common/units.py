@@ -32,6 +32,16 @@ def count_ranks(count: int) -> str:
     return f"{count} rank{'s' * (count != 1)}"
 
 
+def format_percent(part: float) -> str:
+    """Return a part, from 0 to 1, as ``25 %``."""
+    return f"{part:.0%}".replace("%", " %")
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a short duration: ``1.23 s``, or ``45.6 ms``."""
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
+
+
 def write_limit(seconds: float | None) -> str:
     """Write a duration as ``squeue`` does: ``1-02:03:04``, ``2:03:04``, ``3:04``."""
     if seconds is None:

@@ -21,7 +21,6 @@ _SILENT = (
     "%dist_restart replaces ranks that do not stop."
 )
 _MOST = 4
-"""Parts that a sentence lists one by one."""
 _MEMBERS = "Call new_group with the same ranks on all ranks. " + STOP
 _ORDER = "Call them in the same order on all ranks. " + STOP
 

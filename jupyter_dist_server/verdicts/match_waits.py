@@ -44,7 +44,6 @@ class Wait:
     joined: dict[int, CodePlace | None]
     """Ranks that wait in it, and where they have begun it."""
     absent: list[int]
-    """Ranks that have not begun it."""
     begun: float | None
     """Since when a rank waits in it; not known without a recorder."""
     begun_there: bool = True

@@ -10,13 +10,11 @@ import msgspec
 from ..common.protocol.ranks.variable_messages import Variable, VariablesReply
 from ..common.rank_specs import format_ranks
 from ..common.units import format_bytes
-from .compare_variables import Compared, compare
-from .divergence_sentences import how_it_differs
+from .compare_variables import Compared, compare, how_it_differs
 
 Content = Literal["equal", "differs", "sharded", "incomparable", "unchecked", "single"]
 
 _MOST = 8
-"""Differences of a variable that are listed."""
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,10 +41,8 @@ class ListedVariable(msgspec.Struct, frozen=True, kw_only=True):
     content: Content
     """``unchecked`` if it is too large to be compared unasked; ``single`` if one rank has it."""
     nbytes: int
-    """The most on one rank."""
     forms: list[Form]
     differences: list[str]
-    """Sentences on what differs."""
     differing: int
     """How many tensors and values differ."""
 
@@ -127,7 +123,6 @@ def _together(one: Form, other: Form) -> Form:
 HEAD = ("name", "ranks", "type", "shape", "dtype", "device", "size", "content")
 _MOST_DEVICES = 3
 _CONTENT: dict[Content, str] = {"single": "on this rank only", "incomparable": "-"}
-"""Words that differ from the `Content`."""
 
 
 def variable_rows(said: Mapping[int, VariablesReply]) -> list[tuple[str, ...]]:

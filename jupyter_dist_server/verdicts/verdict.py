@@ -27,7 +27,6 @@ class Remedy(msgspec.Struct, frozen=True):
     """What a user can do about it."""
 
     label: str
-    """Of a button."""
     magic: str
     restarts: list[int] = []
     """The ranks that lose their variables."""

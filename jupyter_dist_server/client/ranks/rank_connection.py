@@ -19,7 +19,7 @@ from ...common.protocol.ranks.rank_messages import (
     read_content,
 )
 from ...common.rank_specs import format_ranks
-from .rank_sockets import RankSockets, Topics, output_topics
+from .rank_sockets import RankSockets, output_topics
 
 _LOG = logging.getLogger(__name__)
 
@@ -76,13 +76,8 @@ def replies_of(answers: Mapping[int, asyncio.Future[Message]]) -> dict[int, Mess
 class RankConnection(RankSockets):
     """A connection to all ranks of one pool, for requests to them."""
 
-    def __init__(
-        self,
-        folder: Path,
-        channels: Collection[str] = ("control",),
-        topics: Topics = output_topics,
-    ) -> None:
-        super().__init__(folder, channels, topics)
+    def __init__(self, folder: Path, channels: Collection[str] = ("control",)) -> None:
+        super().__init__(folder, channels, output_topics)
         self.subshells: dict[int, str] = {}
         self._answers: dict[tuple[str, int], asyncio.Future[Message]] = {}
 

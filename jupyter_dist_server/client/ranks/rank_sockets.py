@@ -68,12 +68,7 @@ class RankSockets:
     what to subscribe to on ``iopub``. Raises `OSError` if the pool has ended.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        channels: Collection[str] = ("control",),
-        topics: Topics = output_topics,
-    ) -> None:
+    def __init__(self, folder: Path, channels: Collection[str], topics: Topics) -> None:
         config = read_config(folder)
         self.folder = folder
         self.record = config.record

@@ -17,7 +17,6 @@ _ENOUGH = 1 << 16
 _MACOS = 10_240
 """What macOS allows in any case, although it says that there is no limit."""
 _SPARE = 64
-"""For everything else."""
 
 
 def raise_limit() -> int:

@@ -21,7 +21,6 @@ class RunningKernel:
     pid: int
     python: str
     environment: dict[str, str]
-    """The one with which it was started."""
 
 
 def running_kernel(pid: int, connection_file: str) -> RunningKernel | None:

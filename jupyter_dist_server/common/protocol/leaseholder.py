@@ -17,14 +17,12 @@ class Leaseholder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Who holds a lease: a pool, or a job; the file's owner is its `user`."""
 
     pool: str | None = None
-    """Its ID."""
     pid: int | None = None
     since: float | None = None
     notebook: str | None = None
     """Or the job's name."""
     host: str | None = None
     gpus: tuple[str, ...] = ()
-    """UUIDs."""
     shared: bool = False
     """Whether others who also share may lease the GPUs too."""
     ends_by: float | None = None
@@ -34,7 +32,6 @@ class Leaseholder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     label: str | None = None
     """The job's ID as users see it."""
     store: str | None = None
-    """The queue of the job."""
     cpus: _Count = 0
     memory_mib: _Count = 0
     share_mib: _Count | None = None

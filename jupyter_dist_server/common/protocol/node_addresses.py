@@ -13,7 +13,6 @@ class PoolNode(msgspec.Struct, frozen=True):
     """One machine of a pool: the first one has the notebook, the pool's folder, and rank 0."""
 
     name: str
-    """The engine's name for it."""
     address: str
     """Where the other nodes reach it."""
     ranks: list[int]
@@ -36,7 +35,6 @@ class RankAddress(msgspec.Struct, frozen=True):
 
     host: str
     ports: dict[str, int]
-    """By channel."""
 
 
 def say_nodes(nodes: Sequence[PoolNode]) -> str:

@@ -53,11 +53,9 @@ class NodeRequest(msgspec.Struct, frozen=True):
 
     record: PoolRecord
     ranks: int
-    """How many are there."""
     gpus: list[int | str]
     """The GPU of each, if that was requested."""
     force: bool
-    """Whether to use GPUs despite processes that are not ours."""
 
 
 class NodeAllocation(msgspec.Struct, frozen=True):
@@ -82,9 +80,7 @@ class RayNode(msgspec.Struct, frozen=True):
     id: str
     address: str
     here: bool
-    """Whether it is on this machine."""
     gpus: int = 0
-    """How many GPUs Ray has there."""
 
 
 class RayNodes(msgspec.Struct, frozen=True):
@@ -99,7 +95,6 @@ class RelayOrders(msgspec.Struct, frozen=True):
 
     node: str
     gpus: int
-    """How many GPUs Ray is to give it."""
     command: list[str]
 
 

@@ -13,7 +13,6 @@ class InLine(msgspec.Struct, frozen=True):
     place: int
     """From 1."""
     expected: float | None = None
-    """When it is expected to start."""
     certain: bool = False
     """Whether it starts then at the latest: all that it waits for have limits."""
 
@@ -24,7 +23,6 @@ class Offer(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: Literal["wait", "free", "share", "job"]
     """Wait in line, take other GPUs, share those of others, or run the notebook as a job."""
     line: InLine | None = None
-    """The place in line."""
     gpu_ids: list[int | str] = []
     """The GPUs that are free, no more than are needed."""
     gpus: int = 0

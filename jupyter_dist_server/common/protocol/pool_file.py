@@ -61,9 +61,7 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     nodes: list[PoolNode] = []
     """All nodes, if there are several."""
     node: int = 0
-    """Which of them this is."""
     keys: CurveKeys | None = None
-    """For connections between nodes."""
     visible: str | None = None
     """``CUDA_VISIBLE_DEVICES`` of the notebook, before this pool got its GPUs."""
     force: bool = False

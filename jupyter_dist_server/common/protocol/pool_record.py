@@ -89,11 +89,9 @@ class Progress(msgspec.Struct):
 
     phase: str = ""
     ready: int = 0
-    """How many ranks are ready."""
     reason: str | msgspec.UnsetType = msgspec.UNSET
     """While it waits for GPUs: who has them."""
     line: InLine | msgspec.UnsetType | None = msgspec.UNSET
-    """And its place in line."""
 
 
 class PoolRecord(msgspec.Struct):
@@ -111,7 +109,6 @@ class PoolRecord(msgspec.Struct):
     time_limit: float | None = None
     """Seconds for which it may run."""
     ends_by: float | None = None
-    """When its time limit is over."""
     idle_limit: float | None = None
     """Seconds after which it is stopped if no cell runs, and its GPUs do nothing."""
     idle_since: float | None = None
@@ -129,7 +126,6 @@ class PoolRecord(msgspec.Struct):
     state: PoolState = PoolState.PENDING
     version: int = 0
     generation: int = 0
-    """How often the ranks were replaced."""
     reason: Reason | None = None
     notices: list[str] = []
     progress: Progress = field(default_factory=Progress)
@@ -139,7 +135,6 @@ class PoolRecord(msgspec.Struct):
     orphaned: float | None = None
     """Since when its kernel is gone; after a grace time it is stopped."""
     attachments: list[Attachment] = []
-    """The server and kernels that keep it alive."""
     lost_nodes: list[str] = []
     """Nodes that cannot be used: they cannot be reached, or their agents have ended."""
     ranks: list[RankRecord] = []

@@ -25,7 +25,6 @@ class StoreRequest(msgspec.Struct, frozen=True, array_like=True):
     values: list[bytes] = []
     """By key; for ``compare_set``, what is expected and what is desired."""
     number: int = 0
-    """What is added."""
     seconds: float = 0.0
     """How long ``get`` and ``wait`` wait for keys."""
 
@@ -37,7 +36,6 @@ class StoreReply(msgspec.Struct, frozen=True, array_like=True):
     number: int = 0
     keys: list[str] = []
     failure: str = ""
-    """Why there is none."""
 
 
 _encoder = msgspec.msgpack.Encoder()

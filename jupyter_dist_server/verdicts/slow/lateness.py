@@ -11,7 +11,6 @@ from ...common.protocol.ranks.profile_messages import CollectiveTime, RankProfil
 from ...common.time_intervals import Interval
 
 Profiles = dict[int, RankProfile]
-"""By rank."""
 
 _MOST = 0.5
 """The part of a loss that its cause must explain."""

@@ -20,7 +20,6 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     communication: float
     """While nothing else is done, and all ranks are there."""
     waiting: float
-    """For other ranks, in collectives."""
     other: float
     """Python code between operations, copying between CPU and GPU, and what torch does not know."""
     copies: float

@@ -97,7 +97,6 @@ class StartRanks(Command, frozen=True, tag="start_ranks"):
     ranks: list[int]
     generation: int
     whole: bool
-    """Whether all ranks of the pool are started."""
     ports: tuple[int, int, int]
     """On the first node: ``MASTER_PORT``, of JAX's coordinator, and of a TCP store; 0 without."""
     left_out: list[str] = []
@@ -108,7 +107,6 @@ class Rename(Command, frozen=True):
     """Change names of notebooks of the pool: their files have been moved."""
 
     names: dict[str, str]
-    """The new names by the old ones."""
 
 
 class DescribeLease(Command, frozen=True, tag="describe_lease"):
@@ -208,7 +206,6 @@ class RankState(msgspec.Struct):
     node: str = ""
     """Its node, which its pid is of; empty for the first one."""
     stopped: bool = False
-    """Whether a signal has stopped its process."""
 
 
 class PoolTime(msgspec.Struct):
@@ -220,7 +217,6 @@ class PoolTime(msgspec.Struct):
     """When these are over."""
     idle_since: float | None = None
     extended: float | None = None
-    """When it was last extended."""
     over: Reason | None = None
     """Why it is stopping, if its time is over."""
 
@@ -292,7 +288,6 @@ class NodeGpus(News, frozen=True, tag="node_gpus"):
     visible: str | None = None
     """``CUDA_VISIBLE_DEVICES`` there: what the engine has given to the agent."""
     trouble: str = ""
-    """Why there is no news."""
 
 
 class StoreQuestion(News, frozen=True, tag="store_question"):
@@ -306,9 +301,7 @@ class Pong(News, frozen=True):
     """The answer to `Ping`."""
 
     sent: float = 0.0
-    """The `sent` of the `Ping`."""
     answered: float = 0.0
-    """When it was answered, by our clock."""
 
 
 AgentNews = (

@@ -28,7 +28,6 @@ class Attachment(msgspec.Struct, frozen=True):
     """A process that keeps a pool alive."""
 
     kind: str = msgspec.field(name="as")
-    """`SERVER` or `KERNEL`."""
     pid: int
     start_ticks: int
     boot: str

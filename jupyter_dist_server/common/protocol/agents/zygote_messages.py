@@ -14,7 +14,6 @@ class ZygoteOrders(msgspec.Struct, frozen=True):
     """What a new zygote is told, as its argument."""
 
     socket: int
-    """Descriptor of the socket to its owner."""
     owner: ProcessRef
 
 
@@ -30,7 +29,6 @@ class StartAgent(msgspec.Struct, frozen=True):
     """Fork an agent; descriptors of its listening socket, its log and its lease come along."""
 
     folder: str
-    """The pool's private folder."""
     stay: bool
     """Whether to fork; otherwise the zygote becomes the agent itself."""
 
@@ -39,10 +37,8 @@ class StartRunner(msgspec.Struct, frozen=True):
     """Fork the runner of a job; the descriptors of its lease come along. There is no answer."""
 
     folder: str
-    """The store's."""
     job: int
     launch: str
-    """Names this attempt."""
 
 
 # -- what a zygote says -----------------------------------------------------------------------

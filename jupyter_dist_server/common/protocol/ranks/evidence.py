@@ -13,7 +13,6 @@ class Group(msgspec.Struct, frozen=True):
     """A process group, as the ranks that made it know it."""
 
     ranks: list[int]
-    """Ranks of the pool."""
     name: str = ""
     """Its `group_desc`; empty for one without a name."""
 
@@ -32,11 +31,9 @@ class Collective(msgspec.Struct, frozen=True):
     """One collective, or message from rank to rank, that a rank has begun."""
 
     group: str
-    """Key of its `Group`."""
     number: int
     """Counted in its group, by all members alike; messages are counted separately."""
     op: str
-    """Such as ``all_reduce``."""
     tensors: list[str]
     """Its input, such as ``20 × float32``."""
     begun: float
@@ -61,7 +58,6 @@ class Frame(msgspec.Struct, frozen=True):
     call: str | None = None
     """What it is calling now, as in the code: ``time.sleep``."""
     own: bool = False
-    """Whether it is code of the user's, not of a library."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -104,7 +100,6 @@ class RankEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
     condition: Condition = "answers"
     why: str = ""
-    """Why it is dead, in words."""
     stack: list[Frame] = []
     cell: int | None = None
     idle: bool = False
@@ -115,4 +110,3 @@ class RankEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Evidence = dict[int, RankEvidence]
-"""By rank of a whole pool."""
