@@ -8,9 +8,9 @@ import zmq
 from traitlets import Bunch, observe
 from traitlets.config import Config
 
-from ..common.curve import show_client_keys
 from ..common.errors import DistError
 from ..common.pool_folder import CHANNELS
+from ..common.protocol.node_addresses import show_client_keys
 from .curve_gate import CurveGate, RemotePlace
 from .ipykernel_internals import BaseApp
 from .kernel import RankKernel

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import zmq
 from jupyter_client.session import DELIM
 
-from ...common.curve import show_client_keys
 from ...common.pool_folder import endpoint, read_addresses, read_config
 from ...common.protocol.jupyter_messages import Message
+from ...common.protocol.node_addresses import show_client_keys
 from ...common.protocol.pool_session import PoolSession
 from ...common.protocol.ranks.cell_messages import cell_topic
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ..rank_specs import format_ranks
+
+if TYPE_CHECKING:
+    import zmq
 
 
 class PoolNode(msgspec.Struct, frozen=True):
@@ -21,6 +25,7 @@ class PoolNode(msgspec.Struct, frozen=True):
 class CurveKeys(msgspec.Struct, frozen=True):
     """The keys of one pool's TCP sockets, see https://rfc.zeromq.org/spec/26.
 
+    CurveZMQ (http://curvezmq.org) encrypts all, and both sides are known by their keys.
     All ranks share one pair, and all who may open the pool's folder share the other.
     """
 
@@ -28,6 +33,20 @@ class CurveKeys(msgspec.Struct, frozen=True):
     rank_secret: str
     client_public: str
     client_secret: str
+
+
+def new_curve_keys() -> CurveKeys:
+    """Return the keys of a new pool."""
+    import zmq  # not above: agents do without
+
+    return CurveKeys(*(key.decode() for _ in range(2) for key in zmq.curve_keypair()))
+
+
+def show_client_keys(socket: zmq.Socket[Any], keys: CurveKeys) -> None:
+    """Make a socket connect only to the pool's ranks, as one of their clients."""
+    socket.curve_serverkey = keys.rank_public.encode()
+    socket.curve_publickey = keys.client_public.encode()
+    socket.curve_secretkey = keys.client_secret.encode()
 
 
 class RankAddress(msgspec.Struct, frozen=True):
