@@ -179,9 +179,9 @@ def _messages(evidence: Evidence, groups: dict[str, Group]) -> list[Wait]:
                 continue  # both are there
             whom = "any rank" if peer is None else f"rank {peer}"
             absent = sorted(set(evidence) - {rank}) if peer is None else [peer]
-            name = f"{op} {'to' if op == 'send' else 'from'} {whom}"
+            what = f"{op} {'to' if op == 'send' else 'from'} {whom}"
             about = _about(tensors, "")
-            waits.append(Wait(name, about, {rank: place}, absent, begun, is_message=True))
+            waits.append(Wait(what, about, {rank: place}, absent, begun, is_message=True))
     return waits
 
 

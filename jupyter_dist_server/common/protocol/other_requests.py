@@ -8,10 +8,9 @@ import msgspec
 
 
 class InLine(msgspec.Struct, frozen=True):
-    """The place of a pool or a job among all that wait on this machine."""
+    """The place, from 1, of a pool or a job among all that wait on this machine."""
 
     place: int
-    """From 1."""
     expected: float | None = None
     certain: bool = False
     """Whether it starts then at the latest: all that it waits for have limits."""

@@ -84,11 +84,10 @@ class NoteCell(Command, frozen=True, tag="note_cell"):
 
 
 class NoteLate(Command, frozen=True, tag="note_late"):
-    """Tell the client whose cell runs that ranks did not stop for another client."""
+    """Tell the client whose cell runs that ranks of a generation did not stop for another one."""
 
     ranks: list[int]
     generation: int
-    """Of these ranks, as their successors are not meant."""
 
 
 class StartRanks(Command, frozen=True, tag="start_ranks"):
@@ -121,10 +120,9 @@ class DescribeLease(Command, frozen=True, tag="describe_lease"):
 
 
 class WatchGpus(Command, frozen=True, tag="watch_gpus"):
-    """Sample the GPUs of other nodes, and send this connection the samples, until it ends."""
+    """Sample the GPUs of other nodes for this connection; without settings, no longer."""
 
     settings: SamplerSettings | None
-    """`None` to stop that."""
     nodes: list[str] = []
 
 

@@ -49,12 +49,11 @@ class ZygoteReady(msgspec.Struct, frozen=True, tag_field="says", tag="ready"):
 
 
 class AgentStarted(msgspec.Struct, frozen=True, tag_field="says", tag="started"):
-    """Which process the agent of a pool is."""
+    """Which process the agent of a pool is; `itself` says that the zygote has become it."""
 
     folder: str
     process: ProcessRef
     itself: bool
-    """Whether it is the zygote, which has become the agent."""
 
 
 class ForkRefused(msgspec.Struct, frozen=True, tag_field="says", tag="refused"):

@@ -18,10 +18,9 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class CodePlace(msgspec.Struct, frozen=True):
-    """A line of the user's code."""
+    """A line of the user's code; the file of a cell is ``In[9]``."""
 
     file: str
-    """``In[9]`` for a cell."""
     line: int
     source: str = ""
     """The line, without surrounding space."""
@@ -61,11 +60,10 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A message that the main thread waits to send, or to receive."""
+    """A message that the main thread waits to send, or to receive, from any rank if `None`."""
 
     op: str
     peer: int | None
-    """`None` is any rank."""
 
 
 class EvidenceRequest(RankRequest, frozen=True):

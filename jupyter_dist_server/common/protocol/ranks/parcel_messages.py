@@ -10,12 +10,11 @@ from .rank_messages import RankReply, RankRequest, SharedAddress
 
 
 class StoreRequest(RankRequest, frozen=True):
-    """Put the message's buffer into a parcel, which has a unique name."""
+    """Put the message's buffer into a parcel of `size` bytes, which has a unique name."""
 
     kind = "dist_store_request"
     parcel: str
     size: int
-    """Of the whole parcel, in bytes."""
     offset: int
 
 
