@@ -26,7 +26,7 @@ from ..common.pool_folder import (
     write_private,
 )
 from ..common.processes.process_ref import boot_id, call_ourselves
-from ..common.protocol.node_agents.node_orders import NO_FOLDER, decode_node_orders
+from ..common.protocol.node_messages import NO_FOLDER, decode_node_orders
 from ..common.protocol.pool_file import CONFIG, PoolFile
 from ..common.version import version
 

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable
 
 from ..common.background_tasks import Tasks
-from ..common.network.peers import check_unix_peer
+from ..common.peers import check_unix_peer
 from ..common.protocol.agents.agent_messages import Commands, News, Refused, decode_command, encode
 
 Client = asyncio.StreamWriter

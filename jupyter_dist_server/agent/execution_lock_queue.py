@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import psutil
 
-from ..common.network.peers import unix_peer_pid
+from ..common.peers import unix_peer_pid
 from ..common.processes.process_ref import ProcessRef, is_stopped
 from ..common.protocol.agents.agent_messages import (
     LateRanks,

@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from ..common.errors import DistError
-from ..common.network.peers import check_unix_peer
+from ..common.patience import patience
+from ..common.peers import check_unix_peer
 from ..common.pool_folder import AGENT_SOCKET
 from ..common.processes.process_ref import ProcessRef, is_stopped
 from ..common.processes.why_silent import PHRASES, why_each_silent, why_silent
@@ -39,23 +40,15 @@ from .ranks.rank_connection import rank_silent
 
 _LOG = logging.getLogger(__name__)
 
-PATIENCE = 10.0
-"""Seconds within which a living agent answers, on a busy machine too."""
-_CHECK_AGENT = 2.0
-"""Seconds after which a cell that waits for the execution lock asks whether the agent is there."""
 
-
-def connect_to_agent(folder: Path, patience: float) -> socket.socket:
+def connect_to_agent(folder: Path, timeout: float) -> socket.socket:
     """Connect to an agent's socket; it blocks the calling thread.
 
-    Raises
-    ------
-    OSError
-        If nobody listens there, or another user does.
+    Raises `OSError` if no process listens there, or another user's.
     """
     agent = socket.socket(socket.AF_UNIX)
     try:
-        agent.settimeout(patience)
+        agent.settimeout(timeout)
         agent.connect(str(folder / AGENT_SOCKET))
         check_unix_peer(agent)
     except BaseException:
@@ -64,19 +57,13 @@ def connect_to_agent(folder: Path, patience: float) -> socket.socket:
     return agent
 
 
-def look_at_agent(folder: Path, patience: float) -> Snapshot | None:
-    """Return an agent's snapshot without staying connected; it blocks the calling thread.
+def look_at_agent(folder: Path, timeout: float) -> Snapshot | None:
+    """Return an agent's snapshot, or `None` if the agent is ending; it blocks the calling thread.
 
-    `None` is returned if it hangs up at once, as it is ending.
-
-    Raises
-    ------
-    OSError
-        If nobody listens there, or another user does, or nothing is said in time.
-    ValueError
-        If it is no snapshot of this version of the package.
+    Raises `OSError` as `connect_to_agent` does, or if the agent says nothing in time; `ValueError`
+    if this is no snapshot of this version of the package.
     """
-    with connect_to_agent(folder, patience) as agent, agent.makefile("rb") as lines:
+    with connect_to_agent(folder, timeout) as agent, agent.makefile("rb") as lines:
         line = lines.readline()
     if not line:
         return None
@@ -102,12 +89,12 @@ async def agent_silent(process: ProcessRef | None) -> Reason:
 
 
 def can_connect(folder: Path) -> bool:
-    """Tell whether what is needed to connect to an agent is there; not for an event loop."""
+    """Tell whether the files for connecting to an agent are there; not for an event loop."""
     return all((folder / name).exists() for name in (CONFIG, AGENT_SOCKET))
 
 
 def folder_removed(folder: Path) -> Reason:
-    """Say that nobody can connect to an agent any more, though it runs."""
+    """Say that an agent runs, but can no longer be connected to."""
     return Reason(
         "pool_unreachable",
         f"Files of the pool in {folder} were removed, so nothing can connect to it any more, and "
@@ -139,29 +126,19 @@ def _is_stopped_here(rank: RankState) -> bool:
 
 
 class AgentLink:
-    """Follow one agent.
-
-    Attributes
-    ----------
-    snapshot : Snapshot or None
-        The newest one; `None` until the agent has spoken.
-    closed : asyncio.Event
-        Set when the agent has gone.
-    lock : ExecutionLock
-        The right to run cells.
-    on_late : callable
-        Called with the ranks that did not stop for somebody else, while we have the lock.
-    on_gpus : callable
-        Called with what samplers on other nodes say, after `WatchGpus`.
-    """
+    """Follows one agent."""
 
     def __init__(self, on_snapshot: Callable[[Snapshot], None] = lambda _: None) -> None:
         self.snapshot: Snapshot | None = None
+        """The newest one."""
         self.closed = asyncio.Event()
+        """Set when the agent has gone."""
         self.first = asyncio.Event()
         self.lock = ExecutionLock(self.send)
         self.on_late: Callable[[list[int]], None] = lambda _: None
+        """Called with ranks that did not stop for another client, while we have the lock."""
         self.on_gpus: Callable[[NodeGpus], None] = lambda _: None
+        """Called with what samplers on other nodes say, after `WatchGpus`."""
         self._heard = asyncio.Event()
         """Set by the next message."""
         self._log: asyncio.Future[list[str]] | None = None
@@ -170,13 +147,7 @@ class AgentLink:
         self._reading: asyncio.Task[None] | None = None
 
     async def connect(self, folder: Path) -> None:
-        """Connect to the agent's socket.
-
-        Raises
-        ------
-        OSError
-            If nobody listens there any more, or another user does.
-        """
+        """Connect to the agent's socket; raises `OSError` as `connect_to_agent` does."""
         reader, self._writer = await asyncio.open_unix_connection(
             str(folder / AGENT_SOCKET), limit=1 << 24
         )
@@ -225,12 +196,12 @@ class AgentLink:
             self.first.set()
             self._on_snapshot(news)
 
-    async def answers(self, patience: float = PATIENCE) -> bool:
-        """Ask the agent for an answer; tell whether one came within some seconds."""
+    async def answers(self) -> bool:
+        """Ask the agent for an answer; tell whether one came in time."""
         heard = self._heard
         self.send(Ping())
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(heard.wait(), patience)
+            await asyncio.wait_for(heard.wait(), patience.node)
         return heard.is_set() and not self.closed.is_set()
 
     async def is_silent(self) -> bool:
@@ -247,7 +218,7 @@ class AgentLink:
             return await self.lock.acquire(unless=unless)
         taking = asyncio.create_task(self.lock.acquire(unless=unless))
         try:
-            while not (await asyncio.wait({taking}, timeout=_CHECK_AGENT))[0]:
+            while not (await asyncio.wait({taking}, timeout=2.0))[0]:
                 if not await self.is_silent() or await why_silent(self.process) == "starved":
                     continue
                 if not taking.done():
@@ -274,20 +245,15 @@ class AgentLink:
         return self.snapshot.lost_nodes if self.snapshot else []
 
     def not_started(self, ranks: Iterable[int]) -> list[Reason]:
-        """Return why those of some ranks did not start that were to take the place of others."""
-        said = self.snapshot.ranks if self.snapshot else []
-        chosen = set(ranks)
-        return [rank.failure for rank in said if rank.rank in chosen and rank.failure]
+        """Return why replacements of some ranks did not start."""
+        return [rank.failure for rank in self._states(ranks) if rank.failure]
 
     def stopped(self, ranks: Iterable[int]) -> list[int]:
-        """Return those of some ranks whose process is stopped, by a signal or a debugger."""
-        chosen = set(ranks)
+        """Return the ranks among these that are stopped, by a signal or a debugger."""
         return [
             rank.rank
-            for rank in (self.snapshot.ranks if self.snapshot else [])
-            if rank.rank in chosen
-            and rank.state != "dead"
-            and (rank.stopped or _is_stopped_here(rank))
+            for rank in self._states(ranks)
+            if rank.state != "dead" and (rank.stopped or _is_stopped_here(rank))
         ]
 
     async def rank_silent(self, ranks: Collection[int]) -> DistError:
@@ -299,6 +265,10 @@ class AgentLink:
         causes |= dict.fromkeys(self.stopped(ranks), "stopped")
         known = {rank: causes.get(rank, "unknown") for rank in sorted(ranks)}
         return rank_silent(known, len(states))
+
+    def _states(self, ranks: Iterable[int]) -> list[RankState]:
+        known, chosen = self.snapshot.ranks if self.snapshot else [], set(ranks)
+        return [rank for rank in known if rank.rank in chosen]
 
     def interrupt(self, ranks: Iterable[int]) -> None:
         """Have SIGINT sent to ranks and to the subprocesses in their groups."""

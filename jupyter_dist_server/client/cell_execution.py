@@ -1,19 +1,30 @@
-"""The execution of one cell on ranks, as a client sees it."""
+"""The execution of a cell on ranks, as a client sees it, and all executions of one client."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ..common.protocol.jupyter_messages import Content
+from ..common.protocol.jupyter_messages import Content, Message
 from ..common.protocol.ranks.rank_messages import CancelReply
 
 _LOG = logging.getLogger(__name__)
 
 OnOutput = Callable[[int, str, Content], None]
+"""Takes the rank, the message type and the content of an output, in order for each rank.
+
+When a rank is done, the type is ``finished``, and the content ``{status, ename, evalue}``. Later
+outputs are from threads that the cell has left behind.
+"""
+_OUTPUTS = frozenset(
+    ["stream", "display_data", "update_display_data", "execute_result", "error", "clear_output"]
+)
+_REMEMBERED = 64
+"""Cells that run, or have ended and whose threads may still print."""
 
 
 @dataclass
@@ -27,19 +38,7 @@ class Reply:
 
 
 class Execution:
-    """One cell on its way through the ranks.
-
-    Parameters
-    ----------
-    ranks : list of int
-        Where it runs.
-    on_output : callable
-        Called in the event loop with ``(rank, message type, content)``, in order for each rank.
-        When a rank is done it is called with the type ``finished`` and the content ``{status,
-        ename, evalue}``. What comes after that is of threads that the cell has left behind.
-    cell_id : str or None
-        The notebook's id of the cell.
-    """
+    """One cell on its way through the ranks; `on_output` is called in the event loop."""
 
     def __init__(
         self, ranks: Iterable[int], on_output: OnOutput, cell_id: str | None = None
@@ -53,19 +52,18 @@ class Execution:
         self.stopped: set[int] = set()
         """Those of them whose process did not answer, as a signal has stopped it."""
         self.group = ""
-        """The process group that all ranks that answered then had been told to make last."""
+        """The process group that these ranks had last been told to make, if it is the same."""
         self.is_queued = False
-        """Whether no rank has been given it yet: it waits for the lock, or the process group."""
+        """Whether it has been sent to no rank yet: it waits for the lock, or the process group."""
         self.stopping = False
-        """Whether somebody wants it to be stopped."""
         self.broke = False
-        """Whether interrupting was not enough: the process group was broken too."""
+        """Whether the process group was broken, as interrupts were not enough."""
         self.replies: dict[int, Reply] = {}
         self.done = asyncio.Event()
         self._on_output = on_output
         self._waiting = set(ranks)
         self._moved = asyncio.Event()
-        """Set at each rank's end, and when somebody is in a hurry."""
+        """Set at each rank's end, and by `hurry`."""
         self._hurried = False
 
     @property
@@ -74,12 +72,12 @@ class Execution:
         return sorted(self._waiting)
 
     def hurry(self) -> None:
-        """Let whoever waits for ranks to end wait no longer."""
+        """End the present wait for ranks."""
         self._hurried = True
         self._moved.set()
 
     async def ended(self, ranks: set[int], seconds: float) -> bool:
-        """Wait until some ranks have ended, or somebody is in a hurry; tell whether they have."""
+        """Wait until some ranks have ended, or for `hurry`; tell whether they have ended."""
         deadline = time.monotonic() + seconds
         while ranks & self._waiting:
             self._moved.clear()
@@ -94,7 +92,7 @@ class Execution:
         return True
 
     def output(self, rank: int, kind: str, content: Content) -> None:
-        """Tell what a rank shows; a mistake of who is told must not keep the cell from ending."""
+        """Pass on what a rank shows; a mistake in the callback must not keep the cell going."""
         try:
             self._on_output(rank, kind, content)
         except Exception:
@@ -118,3 +116,40 @@ class Execution:
         self._moved.set()
         if not self._waiting:
             self.done.set()
+
+
+class Executions:
+    """Executions of one client by the request that began them."""
+
+    def __init__(self) -> None:
+        self._by_request: OrderedDict[str, Execution] = OrderedDict()
+        """Among those that have ended, the last one with an output is at the end."""
+
+    def __iter__(self) -> Iterator[Execution]:
+        return iter(self._by_request.values())
+
+    def add(self, execution: Execution) -> None:
+        """Remember an execution, and not too many that have ended."""
+        self._by_request[execution.id] = execution
+        if len(self._by_request) > _REMEMBERED:
+            ended = (one for one in self._by_request.values() if one.done.is_set())
+            self.forget(list(ended)[:1])
+
+    def forget(self, executions: Iterable[Execution]) -> None:
+        """Take in no more outputs of executions, not even from threads that they left behind."""
+        for execution in executions:
+            self._by_request.pop(execution.id, None)
+
+    def hear(self, rank: int, message: Message) -> None:
+        """Take what a rank shows, or how a cell ended."""
+        kind, content = message["header"]["msg_type"], message["content"]
+        parent = message["parent_header"].get("msg_id", "")
+        if execution := self._by_request.get(parent):
+            if kind == "execute_reply":
+                execution.finish(rank, content)
+            elif kind in _OUTPUTS:
+                execution.output(rank, kind, content)
+            elif kind == "input_request":
+                execution.output(rank, kind, content | {"parent": message["header"]})
+            if execution.done.is_set():
+                self._by_request.move_to_end(parent)

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from ..common.patience import patience
 from ..common.protocol.agents.agent_messages import (
     AcquireLock,
     LockGranted,
@@ -16,18 +17,9 @@ from ..common.protocol.agents.agent_messages import (
     ReleaseLock,
 )
 
-_SAID_AGAIN_WITHIN = 6.0
-"""Seconds within which an agent says again that who has the lock is stopped."""
-
 
 class ExecutionLock:
-    """The right to run cells on a pool; several cells of one client share it.
-
-    Parameters
-    ----------
-    ask : callable
-        Sends a command to the agent.
-    """
+    """The right to run cells on a pool; several cells of one client share it."""
 
     def __init__(self, ask: Callable[[AcquireLock | ReleaseLock], None]) -> None:
         self._ask = ask
@@ -37,7 +29,7 @@ class ExecutionLock:
         self._asked = False
         self._cells = 0
         self._stopped: tuple[int, float] | None = None
-        """Who has the lock and was stopped, and when that was said."""
+        """The stopped process that has the lock, and when the agent said so."""
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
@@ -54,20 +46,13 @@ class ExecutionLock:
     def stopped_holder(self) -> int | None:
         """The process that has the lock, which we wait for, if it is stopped."""
         pid, said = self._stopped or (None, 0.0)
-        return pid if not self._held and time.monotonic() < said + _SAID_AGAIN_WITHIN else None
+        # The agent repeats it every two seconds.
+        return pid if not self._held and time.monotonic() < said + patience.busy_answer else None
 
     async def acquire(self, unless: asyncio.Event) -> bool:
-        """Wait until this client may run a cell; `release` must follow.
+        """Wait until this client may run a cell, and return `True`: `release` must follow.
 
-        Parameters
-        ----------
-        unless : asyncio.Event
-            Set when the cell is not wanted any more.
-
-        Returns
-        -------
-        bool
-            Whether it may; if not, it has nothing to release.
+        If `unless` is set first, as the cell is no longer wanted, there is nothing to release.
         """
         if self.is_held:
             self._cells += 1
@@ -106,7 +91,7 @@ class ExecutionLock:
         self._give_back_if_wanted()
 
     def close(self) -> None:
-        """Let everybody in: the agent has gone, and their cells will find out."""
+        """Let all cells in: the agent has gone, which they will notice."""
         self._closed = True
         self._let_in()
 

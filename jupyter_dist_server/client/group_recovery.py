@@ -6,60 +6,28 @@ import asyncio
 import time
 import uuid
 
+from ..common.patience import patience
 from ..common.protocol.ranks.cell_messages import GROUP
 from ..common.protocol.ranks.rank_messages import BreakRequest, RegroupReply, RegroupRequest
 from .agent_link import AgentLink
 from .cell_execution import Execution, Reply
 from .ranks.rank_connection import RankConnection
 
-_ANSWER = 0.3
-"""Seconds within which a rank tells its status, unless C code holds the GIL."""
-_SLOW_ANSWER = 3.0
-"""The same for those that did not: a busy machine may keep them from it. It is waited once."""
-_ASK_EVERY = 0.05
-"""Seconds between two looks at ranks that are busy with a cell that nobody waits for."""
-_ASK_LATER = 0.5
-"""The same once they have been waited for for a while."""
-PATIENCE = 5.0
-"""Seconds that the ranks may take to meet in a new group, before a cell."""
-_MORE = 1.4
-"""How many times as long their replies may take: those that met nobody say so at its end."""
-LATE = 30.0
-"""The same with further tries, if ranks that are idle did not meet: the machine may be busy."""
-AFTER_CELL = 1.5
-"""The same after a cell that did not end well: who has stopped it waits for this."""
-
 
 class GroupRecovery:
-    """Keeps the process group whole; used only while the client has the execution lock.
-
-    Parameters
-    ----------
-    connection : RankConnection
-        To their control and shell channels.
-    link : AgentLink
-        To their agent.
-
-    Attributes
-    ----------
-    suspect : bool
-        Whether the group may be broken: it is looked at before the next cell.
-    repaired : bool
-        Whether the process group was unusable after the last cell, and was re-created.
-    busy : dict
-        Ranks that kept it from being re-created, with the cell that each runs as far as it says.
-    running : set of int
-        Those of them that say that they run one.
-    late : set of int
-        Ranks that were idle, and for which the others waited in vain.
-    """
+    """Keeps the process group whole; used only while the client has the execution lock."""
 
     def __init__(self, connection: RankConnection, link: AgentLink) -> None:
         self.repaired = False
+        """Whether the process group was unusable after the last cell, and was re-created."""
         self.busy: dict[int, int | None] = {}
+        """Ranks that kept it from being re-created, with the cell that each runs, if it answers."""
         self.running: set[int] = set()
+        """Those of them that answer."""
         self.late: set[int] = set()
-        self.suspect = True  # whoever used the pool before us may have left it so
+        """Ranks that were idle, and for which the others waited in vain."""
+        self.suspect = True  # another client may have left it broken
+        """Whether the group may be broken: it is checked before the next cell."""
         self._is_unanswered = False
         """Whether ranks still follow the last order to meet, or wait for a store in vain."""
         self._deaf: set[int] = set()
@@ -71,13 +39,8 @@ class GroupRecovery:
     def break_up(self, generation: int | None = None, group: str = "") -> None:
         """End every collective, on all ranks: some of those that it waits for will not come.
 
-        Parameters
-        ----------
-        generation : int or None
-            How often ranks had been replaced when the need arose; `None` is until now.
-        group : str
-            The group that is meant; a rank that is slow to hear of this may be in a newer one. If
-            empty, that is any that was asked for until now.
+        It is meant for ranks of a `generation`, by default the present one, in a `group`, or in
+        any that was asked for until now: a slow rank may be in a newer one.
         """
         self.suspect, self._is_unanswered = True, False
         generation = self._link.generation if generation is None else generation
@@ -93,7 +56,7 @@ class GroupRecovery:
         late = {rank for rank, reply in replies.items() if reply.status == "late"}
         self._deaf |= late
         if not late:
-            await self.repair(AFTER_CELL)
+            await self.repair()
 
     async def prepare(self, execution: Execution) -> None:
         """Repair the group before a cell, once all its ranks have ended what was stopped.
@@ -107,36 +70,27 @@ class GroupRecovery:
             if not awaited:
                 return
             waited = time.monotonic() - begun
-            if waited > (LATE if self.late else PATIENCE) and not awaited & self.running:
+            # Ranks that are idle, but did not meet, may only be slow.
+            limit = 2 * patience.end if self.late else patience.busy_answer
+            if waited > limit and not awaited & self.running:
                 if self._is_unanswered:
                     self.break_up()
                 return
-            await asyncio.sleep(_ASK_EVERY if waited < PATIENCE else _ASK_LATER)
+            await asyncio.sleep(0.05 if waited < patience.busy_answer else 0.5)
 
-    async def repair(self, patience: float = PATIENCE) -> bool:
-        """Make the group again if it is broken, and all ranks are there and idle.
-
-        Parameters
-        ----------
-        patience : float
-            Seconds that the ranks may take to meet.
-
-        Returns
-        -------
-        bool
-            Whether it is whole now.
-        """
+    async def repair(self) -> bool:
+        """Make the group again if it is broken, and all ranks are idle; tell if it is whole."""
         self.busy, self.running, self.late = {}, set(), set()
         if not self.suspect:
             return True
         if self._connection.dead:
             return False
-        status = await self._connection.status(timeout=_ANSWER)
+        status = await self._connection.status(timeout=patience.instant)
         self._deaf -= status.keys()
         slow = set(range(self._size)) - status.keys() - self._deaf
         slow -= set(self._link.stopped(slow))
         if slow and not self._link.closed.is_set():
-            status |= await self._connection.status(timeout=_SLOW_ANSWER, ranks=slow)
+            status |= await self._connection.status(timeout=patience.cleanup, ranks=slow)
             self._deaf |= slow - status.keys()
         busy = (r for r in range(self._size) if r not in status or status[r].state != "idle")
         self.busy = {rank: status[rank].cell if rank in status else None for rank in busy}
@@ -147,20 +101,22 @@ class GroupRecovery:
         elif self._is_unanswered:
             self.late = set(range(self._size))
         elif not self.busy:
-            self.repaired = await self._make(patience)
+            self.repaired = await self._make()
             self.suspect = not self.repaired
         return not self.suspect
 
-    async def _make(self, patience: float) -> bool:
+    async def _make(self) -> bool:
+        limit = patience.busy_answer
         request = RegroupRequest(
-            uuid.uuid4().hex, self._link.generation, time.time() + patience, time.monotonic()
+            uuid.uuid4().hex, self._link.generation, time.time() + limit, time.monotonic()
         )
+        # Ranks that met nobody say so at the end of the limit.
         replies = await self._connection.request(
-            request, RegroupReply, channel="shell", timeout=patience * _MORE
+            request, RegroupReply, channel="shell", timeout=limit + patience.cleanup
         )
         every = set(range(self._size))
         if any(reply.failure for reply in replies.values()):
-            if time.time() > request.until - _ANSWER:
+            if time.time() > request.until - patience.instant:
                 self.late = every - replies.keys() or every
             # Others may wait in torch for those that gave up.
             self.break_up()

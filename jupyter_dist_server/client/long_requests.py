@@ -1,4 +1,4 @@
-"""Questions that take ranks as long as they take: they copy values, or look at all of them."""
+"""Requests that ranks may take long to answer: they copy values, or look at all of them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..common.protocol.jupyter_messages import Message
+from ..common.protocol.ranks.profile_messages import ProfileRequest, RankProfile
 from ..common.protocol.ranks.rank_messages import RankRequest
 from .pool_client import PoolClient
-
-_LOOK = 2.0
-"""Seconds after which it is looked whether a rank that does not reply is stopped."""
+from .ranks.rank_connection import read_reply, why_no_reply
 
 
 async def ask_at_length(
@@ -21,35 +20,39 @@ async def ask_at_length(
     *,
     buffers: Sequence[Any] = (),
 ) -> dict[int, Message]:
-    """Ask ranks, and wait however long they compute, but not for one that is stopped.
+    """Ask ranks, and wait however long they compute; those that die are left out.
 
-    Parameters
-    ----------
-    client : PoolClient
-        Connected.
-    request : RankRequest
-        The question.
-    ranks : sequence of int
-        Whom to ask.
-    buffers : sequence
-        Binary data that goes with the question, uncopied.
-
-    Returns
-    -------
-    dict
-        Replies by rank, without the ranks that died.
-
-    Raises
-    ------
-    DistError
-        If a rank is stopped.
+    `buffers` is binary data that goes with the question, uncopied. Raises `DistError` if a rank
+    is stopped.
     """
     question = client.ask(request.kind, request.content, ranks, buffers=buffers, timeout=None)
     asking = asyncio.create_task(question)
     try:
-        while not (await asyncio.wait({asking}, timeout=_LOOK))[0]:
+        while not (await asyncio.wait({asking}, timeout=2.0))[0]:
             if stopped := client.link.stopped(ranks):
                 raise await client.link.rank_silent(stopped)
         return asking.result()
     finally:
         asking.cancel()
+
+
+async def profiles_of(
+    client: PoolClient, ranks: Sequence[int]
+) -> tuple[dict[int, RankProfile], dict[int, bytes]]:
+    """Return profiles and traces of the last profiled cell, by rank; dead ranks are left out.
+
+    Traces are JSON, compressed with gzip. Raises `DistError` if a rank is stopped.
+    """
+    living = [rank for rank in ranks if rank not in client.dead]
+    messages = await ask_at_length(client, ProfileRequest(), living)
+    said = {
+        rank: read_reply(rank, message, RankProfile)
+        or RankProfile(status="failed", why=why_no_reply(message))
+        for rank, message in messages.items()
+    }
+    traces = {
+        rank: bytes(message["buffers"][0])
+        for rank, message in messages.items()
+        if message["buffers"] and len(message["buffers"][0])
+    }
+    return said, traces

@@ -1,4 +1,4 @@
-"""The GPUs of a pool's other nodes, as the samplers there read them for a moment."""
+"""The GPUs of a pool's other nodes, read once by the samplers there."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..common.background_tasks import any_of
+from ..common.patience import patience
 from ..common.protocol.agents.agent_messages import NodeGpus, WatchGpus
 from ..common.protocol.sampler_messages import News, ProcessesNews, SampleNews, SamplerSettings
 from ..gpus.cuda_visible_devices import MASK, narrow
@@ -14,14 +15,9 @@ from ..gpus.gpu_state import GpuState, state_of
 from ..gpus.inventory import Inventory
 from .agent_link import AgentLink
 
-_PATIENCE = 10.0
-"""Seconds within which a sampler has started on a node, and read NVML."""
-
 
 @dataclass
-class _Heard:
-    """What was heard of one node."""
-
+class _Node:
     news: list[News] = field(default_factory=list)
     visible: str | None = None
     trouble: str = ""
@@ -35,7 +31,7 @@ class _Heard:
 
     def state(self, node: str) -> GpuState:
         if not (state := state_of(self.news)):
-            silent = f"Node {node} did not report its GPUs within {_PATIENCE:.0f} s."
+            silent = f"Node {node} did not report its GPUs within {patience.node:.0f} s."
             return GpuState(Inventory(reason=self.trouble or silent))
         found = narrow(state.inventory, {} if self.visible is None else {MASK: self.visible})
         gpus = tuple(replace(gpu, node=node) for gpu in found.gpus)
@@ -43,18 +39,10 @@ class _Heard:
 
 
 async def look_at_nodes(agent: AgentLink, nodes: Sequence[str]) -> dict[str, GpuState]:
-    """Have other nodes read NVML; return what each has told within some seconds.
-
-    Parameters
-    ----------
-    agent : AgentLink
-        Connected; nobody else watches GPUs by it.
-    nodes : sequence of str
-        Their names.
-    """
+    """Have other nodes read NVML, and return their GPUs; nothing else watches GPUs by `agent`."""
     if not nodes:
         return {}
-    heard = {node: _Heard() for node in nodes}
+    heard = {node: _Node() for node in nodes}
     complete = asyncio.Event()
 
     def hear(told: NodeGpus) -> None:
@@ -68,7 +56,7 @@ async def look_at_nodes(agent: AgentLink, nodes: Sequence[str]) -> dict[str, Gpu
     agent.on_gpus = hear
     agent.send(WatchGpus(SamplerSettings(), list(nodes)))
     try:
-        await any_of(complete, agent.closed, within=_PATIENCE)
+        await any_of(complete, agent.closed, within=patience.node)
     finally:
         agent.send(WatchGpus(None))
         agent.on_gpus = lambda _: None

@@ -1,4 +1,4 @@
-"""Run code on ranks: one signed message out to all, their replies and outputs back by rank."""
+"""Runs code on ranks: sends one signed message to all, and takes replies and outputs by rank."""
 
 from __future__ import annotations
 
@@ -6,57 +6,56 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from ..common.background_tasks import Tasks
 from ..common.files.open_files import CLIENT_EACH, check_open_files
+from ..common.patience import patience
 from ..common.processes.process_ref import POOL_ENDED, RESTARTED
 from ..common.protocol.agents.agent_messages import NoteCell, PoolTime, Snapshot
 from ..common.protocol.jupyter_messages import Content, Message
+from ..common.protocol.ranks.cell_messages import COMM_REQUESTS, COMM_STATUS
 from ..common.protocol.ranks.rank_messages import CellRequest, ProfileOptions
 from .agent_link import AgentLink, unreachable
-from .cell_execution import Execution, OnOutput, Reply
-from .executions_by_request import Executions
+from .cell_execution import Execution, Executions, OnOutput, Reply
 from .group_recovery import GroupRecovery
 from .interrupt import Interrupter
 from .ranks.rank_connection import RankConnection
-from .widget_comms import CommListener, NobodyListens, is_of_comms
 
 OUTPUT_LIMIT = 10_000_000
 """Characters that one cell may show, all its ranks together; the rest goes to files."""
 LARGEST_DISPLAY = 32 << 20
 """Bytes that one display may take."""
-_SUBSCRIBING = 3.0
-"""Seconds within which ranks confirm our subscription, unless one is stopped or holds the GIL."""
-_ANSWER = 5.0
-"""The same for one that a cell is to run on."""
-_LOCK_PATIENCE = 2.0
-"""Seconds for which another notebook's cell is waited for, to make the process group again."""
+_COMMS = ("comm_open", "comm_msg", "comm_close", COMM_STATUS)
 _LAST_WORDS = 0.05
-"""Seconds for which outputs of a dead rank, already on their way, are waited for."""
+"""Seconds for which outputs of a dead rank may be on their way."""
+
+
+class CommListener(Protocol):
+    """Joins the comms (widgets) of ranks to the front end; called in the client's loop."""
+
+    def heard(self, client: PoolClient, rank: int, message: Message) -> None:
+        """Take a message of a comm, or one caused by a front end's message to a comm."""
+
+    def lost(self, client: PoolClient, rank: int | None = None) -> None:
+        """Note that a rank died, or that the client has disconnected from all of them."""
 
 
 class PoolClient(RankConnection):
-    """A client of all ranks of one pool, which runs cells on them.
+    """A client of all ranks of the pool in a private folder, which runs cells on them."""
 
-    Parameters
-    ----------
-    folder : Path
-        The pool's private folder.
-    """
-
-    comm_listener: ClassVar[CommListener[PoolClient]] = NobodyListens()
-    """Joins the ranks' comms to this process's front end, if it is a notebook's kernel."""
+    comm_listener: ClassVar[CommListener | None] = None
     time_listeners: ClassVar[list[Callable[[PoolClient, PoolTime], None]]] = []
-    """Hear how long the pool may still run."""
+    """Called with the pool's remaining time at each snapshot."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, ("cells", "shell", "iopub", "stdin", "control"))
         self.last_words: dict[int, list[str]] = {}
-        """The last lines on stderr of those that died unasked."""
+        """The last lines on stderr of ranks that died unasked."""
         self._pids: dict[int, int] = {}
-        """Of the ranks that we are connected to."""
+        """Of the ranks that this client is connected to."""
         self._generation = 0
+        self._is_over = False
         self.link = AgentLink(self._on_snapshot)
         self.link.on_late = self._on_late
         self.group = GroupRecovery(self, self.link)
@@ -64,47 +63,39 @@ class PoolClient(RankConnection):
         self._tasks = Tasks()
         self.executions = Executions()
 
-    async def connect(self, timeout: float = 10.0, *, outputs: bool = True) -> None:
+    async def connect(self) -> None:
         """Connect to the agent and every living rank, until no output can be missed any more.
 
-        Parameters
-        ----------
-        timeout : float
-            Seconds.
-        outputs : bool
-            Whether outputs matter; else ranks need not confirm our subscription. One that does
-            not in time is `silent`, and the others can be used.
-
-        Raises
-        ------
-        DistError
-            If the pool's agent does not answer within `timeout` seconds, or it has more ranks than
-            this process can have connections to.
+        Ranks that do not confirm this in time are `silent`. Raises `DistError` if the agent does
+        not answer, or the pool has too many ranks for this process.
         """
         check_open_files(self.world_size, CLIENT_EACH)
         try:
             await self.link.connect(self.folder)
-            await asyncio.wait_for(self.link.first.wait(), timeout)
+            await asyncio.wait_for(self.link.first.wait(), patience.node)
         except OSError as error:
             await self.close()
             raise unreachable(self.folder, error) from error
         except asyncio.TimeoutError:
             await self.close()
             raise await self.link.silent_error() from None
-        self._tasks.add(self._end_queries_when_closed())
+        self._tasks.add(self._give_up_when_closed())
         self.open()
-        if outputs:
-            subscribing = self._tasks.add(self.subscribed(range(self.world_size)))
-            await asyncio.wait([subscribing], timeout=_SUBSCRIBING)
+        subscribing = self._tasks.add(self.subscribed(range(self.world_size)))
+        await asyncio.wait([subscribing], timeout=patience.busy_answer)
         if self.dead:
-            self.group.break_up()  # perhaps nobody was there to do so when they died
+            self.group.break_up()  # perhaps no client was there to do so when they died
 
     def on_news(self, rank: int, channel: str, message: Message) -> None:
         """Take what a rank shows, says over comms, or how a cell ended."""
-        if channel == "iopub" and is_of_comms(message):
-            self.comm_listener.heard(self, rank, message)
-        else:
+        is_of_comms = channel == "iopub" and (
+            message["header"]["msg_type"] in _COMMS
+            or message["parent_header"].get("msg_type") in COMM_REQUESTS
+        )
+        if not is_of_comms:
             self.executions.hear(rank, message)
+        elif self.comm_listener:
+            self.comm_listener.heard(self, rank, message)
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         for listener in self.time_listeners:
@@ -136,7 +127,8 @@ class PoolClient(RankConnection):
         return left_out | {rank for rank, pid in self._pids.items() if pids.get(rank) != pid}
 
     def _lose(self, rank: int, why: str) -> None:
-        self.comm_listener.lost(self, rank)
+        if self.comm_listener:
+            self.comm_listener.lost(self, rank)
         self.subshells.pop(rank, None)
         for execution in self.executions:
             if execution.cell_id and rank in execution.outstanding:
@@ -158,40 +150,11 @@ class PoolClient(RankConnection):
         profile: ProfileOptions | None = None,
         started: Callable[[Execution], None] = lambda _: None,
     ) -> dict[int, Reply]:
-        """Run code on ranks and wait, without a time limit, until all of them are done.
+        """Run code on ranks, wait until all of them are done, and return their replies by rank.
 
-        Parameters
-        ----------
-        code : str
-            A cell, as IPython understands it.
-        ranks : iterable of int
-            Where to run it.
-        on_output : callable
-            Called with ``(rank, message type, content)`` for every output.
-        execution_count : int or None
-            The number by which tracebacks name the cell.
-        cell_id : str or None
-            The notebook's id of the cell.
-        allow_stdin : bool
-            Whether ``input()`` may ask; its requests come as outputs of type ``input_request``.
-        limit : int
-            Characters that all ranks together may show.
-        largest_display : int
-            Bytes that one display may take; this process does nothing else while it reads it.
-        profile : ProfileOptions or None
-            How it is profiled; `None` is not at all.
-        started : callable
-            Called with the `Execution` once it waits for the execution lock.
-
-        Returns
-        -------
-        dict
-            A `Reply` by rank.
-
-        Raises
-        ------
-        DistError
-            If the agent, or one of the ranks, does not answer.
+        See `CellRequest` for the options; `limit` is for all ranks together. Requests of
+        ``input()`` come as outputs of the type ``input_request``. `started` is called once the
+        execution waits for the lock. Raises `DistError` if the agent or a rank does not answer.
         """
         ranks = sorted(ranks)
         if not ranks:
@@ -212,16 +175,14 @@ class PoolClient(RankConnection):
             profile=profile,
         ).content
         self.executions.add(execution)
-        closed = asyncio.create_task(self._lose_all_when_closed(execution))
-        try:
-            started(execution)
-            if await self.link.acquire_lock(execution.done):
-                try:
-                    await self._run_with_lock(message, execution)
-                finally:
-                    self.link.lock.release()
-        finally:
-            closed.cancel()
+        if self._is_over:
+            self._lose_all(execution)
+        started(execution)
+        if await self.link.acquire_lock(execution.done):
+            try:
+                await self._run_with_lock(message, execution)
+            finally:
+                self.link.lock.release()
         return execution.replies
 
     async def _check_that_they_answer(self, execution: Execution) -> None:
@@ -230,7 +191,9 @@ class PoolClient(RankConnection):
         either = self.subscribed(silent), execution.done.wait()
         waits = [asyncio.ensure_future(wait) for wait in either]
         try:
-            await asyncio.wait(waits, timeout=_ANSWER, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                waits, timeout=patience.busy_answer, return_when=asyncio.FIRST_COMPLETED
+            )
         finally:
             for wait in waits:
                 wait.cancel()
@@ -238,10 +201,10 @@ class PoolClient(RankConnection):
             raise await self.link.rank_silent(silent)
 
     async def repair_group(self) -> bool:
-        """Make the process group whole, unless another notebook's cell runs; tell whether it is."""
+        """Make the process group whole, unless another notebook's cell runs; tell if it is."""
         taking = self.link.acquire_lock(self.link.closed)
         try:
-            has_lock = await asyncio.wait_for(taking, _LOCK_PATIENCE)
+            has_lock = await asyncio.wait_for(taking, patience.cleanup)
         except asyncio.TimeoutError:  # the next cell of ours makes it
             has_lock = False
         if has_lock:
@@ -264,14 +227,15 @@ class PoolClient(RankConnection):
         await execution.done.wait()
         await self.group.check(execution.replies)
 
-    async def _end_queries_when_closed(self) -> None:
+    async def _give_up_when_closed(self) -> None:
         await self.link.closed.wait()
         await asyncio.sleep(_LAST_WORDS)
+        self._is_over = True
         self.give_up()
+        for execution in self.executions:
+            self._lose_all(execution)
 
-    async def _lose_all_when_closed(self, execution: Execution) -> None:
-        await self.link.closed.wait()
-        await asyncio.sleep(_LAST_WORDS)
+    def _lose_all(self, execution: Execution) -> None:
         for rank in execution.outstanding:
             execution.lose(rank, POOL_ENDED)
 
@@ -281,7 +245,7 @@ class PoolClient(RankConnection):
         self.send(message, [rank], "stdin")
 
     def stop(self, execution: Execution) -> None:
-        """Begin to stop an execution, gently first; asked again, go on to the next step."""
+        """Begin to stop an execution; asked again, go on to the next step."""
         if execution.stopping:
             execution.hurry()
         else:
@@ -289,20 +253,21 @@ class PoolClient(RankConnection):
             self._tasks.add(self._interrupter.stop(execution))
 
     def _on_late(self, ranks: list[int]) -> None:
-        """Stop what runs on ranks that did not stop for somebody else: they had their time."""
+        """Give up ranks that did not stop for another client: they had their time."""
         for execution in self.executions:
             if not (execution.stopping or set(ranks).isdisjoint(execution.outstanding)):
                 self._tasks.add(self._interrupter.give_up(execution))
 
     async def stop_all(self) -> list[int]:
-        """Stop whatever the ranks run, whoever waits for it; return those that did not stop."""
+        """Stop whatever the ranks run, for any client; return the ranks that did not stop."""
         with contextlib.suppress(FileNotFoundError):  # the pool has ended meanwhile
             return await self._interrupter.stop_all()
         return []
 
     async def close(self) -> None:
         """Disconnect; the ranks go on."""
-        self.comm_listener.lost(self)
+        if self.comm_listener:
+            self.comm_listener.lost(self)
         await self._tasks.cancel()
         await super().close()
         await self.link.close()

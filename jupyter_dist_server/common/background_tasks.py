@@ -1,4 +1,4 @@
-"""Background tasks that are neither lost nor silent, and waiting for one of several events."""
+"""Background tasks whose errors are logged, and waiting for one of several events."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _LOG = logging.getLogger(__name__)
 
 
 class Tasks:
-    """Keeps tasks from being collected, and logs what they die of at once."""
+    """Keeps tasks from being garbage-collected, and logs their errors at once."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def add(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Begin a coroutine."""
+        """Start a coroutine."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._on_end)
@@ -29,7 +29,7 @@ class Tasks:
             _LOG.error("A background task failed", exc_info=error)
 
     async def end(self, patience: float) -> None:
-        """Let all tasks end by themselves for some seconds, then cancel those that have not."""
+        """Let all tasks end by themselves for some seconds, then cancel the others."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=patience)
         await self.cancel()

@@ -44,7 +44,7 @@ class DistError(Exception):
 
 @contextmanager
 def reading(field: str) -> Iterator[None]:
-    """Name the field of a request that is read here in errors that name none."""
+    """Name `field` in errors that are raised here, and name no field of the request."""
     try:
         yield
     except DistError as error:

@@ -1,7 +1,4 @@
-"""Pickling of values, with large buffers in shared memory.
-
-Both sides share this: the notebook and its ranks.
-"""
+"""Pickling of values for the notebook and its ranks, with large buffers in shared memory."""
 
 from __future__ import annotations
 
@@ -28,11 +25,11 @@ SHARED_FROM = 64 << 10
 PARCEL_FROM = 1 << 20
 """Bytes from which a value goes to another node, or comes from there, in pieces."""
 _APART_FROM = 4 << 10
-"""Bytes from which an array leaves the pickle."""
+"""Bytes from which an array is sent beside the pickle."""
 _MAPPED_FROM = 16 << 20
-"""Bytes from which arrived memory is mapped, not copied: each mapping holds a descriptor."""
+"""Bytes from which received memory is mapped, not copied: each mapping holds a descriptor."""
 _CHUNK = 64 << 20
-"""Bytes written by one system call, between which Python hears an interrupt."""
+"""Bytes written by one system call, between which Python handles an interrupt."""
 _ALIGNMENT = 64
 
 
@@ -41,14 +38,14 @@ class Packed:
     """A pickled value."""
 
     buffers: list[memoryview]
-    """The pickle, then what it refers to; these share the value's own memory."""
+    """The pickle, then the buffers that it refers to; these share the value's own memory."""
     devices: list[str]
     """Devices other than the CPU from which tensors were fetched."""
     _owners: list[Any] = field(default_factory=list)
 
     @property
     def sizes(self) -> list[int]:
-        """Length of each buffer, in bytes."""
+        """In bytes."""
         return [buffer.nbytes for buffer in self.buffers]
 
 
@@ -60,23 +57,10 @@ def pack(
 ) -> Packed:
     """Pickle a value; tensors leave their devices and arrive on the CPU.
 
-    Parameters
-    ----------
-    value : object
-        What to send.
-    whole : iterable
-        Tensors inside `value` that share memory with nothing else in it: of a view, only the part
-        that it shows is sent, not all the memory behind it.
-    name_code : callable or None
-        Returns the file name that the code of functions in `value` has on the other side.
-    namespaces : list or None
-        Receives the globals that functions of the notebook in `value` have on the other side. If
-        `value` ends with it, they can be added to there.
-
-    Raises
-    ------
-    Exception
-        Whatever pickle says of a value that it cannot take.
+    Tensors in `whole` share memory with nothing else in the value: of a view, only the part
+    that it shows is sent. `name_code` returns the file name that the code of functions has on
+    the other side. `namespaces` receives the globals that functions of the notebook have there;
+    if the value ends with it, they can be added to there. Raises whatever pickle raises.
     """
     buffers: list[memoryview] = []
 
@@ -94,13 +78,7 @@ def pack(
 
 
 def unpack(buffers: Sequence[Buffer]) -> Any:
-    """Return the value, whose arrays use the given memory.
-
-    Raises
-    ------
-    Exception
-        Whatever goes wrong, mostly a module that is missing here.
-    """
+    """Return the value, whose arrays use the given memory; raises whatever goes wrong."""
     return pickle.loads(buffers[0], buffers=buffers[1:])
 
 
@@ -152,7 +130,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
                 namespaces.append(sent)
 
     def _hold(self, storage: Any) -> _Held:
-        """Return one object for one storage, by which pickle knows it again."""
+        """Return one object for one storage, by which pickle recognizes it."""
         return self._storages.setdefault(storage._cdata, _Held(storage))
 
     def _reduce_storage(self, storage: Any) -> Any:
@@ -177,8 +155,6 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 @dataclass
 class _Held:
-    """A tensor's memory."""
-
     storage: Any
 
 
@@ -211,7 +187,7 @@ def _typed_storage(storage: Any, dtype: Any) -> Any:
 class SharedMemory:
     """A file in memory, without a path, which other processes of the user can open meanwhile.
 
-    It is gone, whatever happens, with the last process that has it open or mapped.
+    It is freed when the last process that has it open or mapped ends.
     """
 
     possible = hasattr(os, "memfd_create") and sys.platform == "linux"
@@ -227,7 +203,7 @@ class SharedMemory:
         self.close()
 
     def close(self) -> None:
-        """Have it open no longer."""
+        """Close it here."""
         os.close(self.descriptor)
 
     @property
@@ -288,7 +264,7 @@ def read_shared(descriptor: int, sizes: Sequence[int]) -> list[Buffer]:
 
 
 def cut(view: memoryview, sizes: Sequence[int]) -> list[Buffer]:
-    """Return the buffers that memory holds as `write_shared` places them."""
+    """Return the buffers in memory that `write_shared` has written."""
     return [
         view[offset : offset + size] for size, offset in zip(sizes, _offsets(sizes), strict=True)
     ]

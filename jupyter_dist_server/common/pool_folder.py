@@ -31,28 +31,21 @@ _OURS = ("cells", "pipe")
 
 AGENT_SOCKET = "agent.sock"
 STACK_SIGNAL = getattr(signal, "SIGRTMIN", 0) + 7
-"""Has a rank on Linux write its stack, whatever it does; glibc and debuggers use none that high."""
+"""Makes a rank on Linux write its stack; glibc and debuggers use no signal that high."""
 PREFIX = "jdist-"
 ORDERS = "agent.json"
 """What a zygote gives to a new agent: its environment and working directory."""
 _ADDRESSES = "addresses.json"
-"""Where the ranks of other nodes listen."""
 REMOTE_CHANNELS = ("shell", "iopub", "stdin", "control", "cells")
 """Those that a rank on another node serves."""
 _FRAME = re.compile(r"frame #\d+: |<omitting python frames>|Exception raised from ")
-"""Lines of a stack in C++ that torch adds to its errors; what went wrong stands above them."""
+"""Lines of a stack in C++ that torch adds to its errors, below the message."""
 _TAIL = 1 << 16
 """Bytes of a log in which its last lines are looked for."""
 
 
 def create_folder() -> Path:
-    """Make a folder that only this user can open.
-
-    Raises
-    ------
-    DistError
-        If the temporary folder is full, unwritable, or its path too long for a socket.
-    """
+    """Make a folder that only this user can open; raises `DistError` if it cannot be used."""
     try:
         parent = tempfile.gettempdir()
     except OSError as error:  # it tries some, and can write to none
@@ -73,7 +66,7 @@ def create_folder() -> Path:
 
 
 def our_folders() -> Iterator[Path]:
-    """Yield the private folders of this user's pools; what others have made there is passed by."""
+    """Yield the private folders of this user's pools."""
     with os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             if entry.name.startswith(PREFIX):
@@ -88,16 +81,10 @@ def _is_private(about: os.stat_result) -> bool:
 
 
 def read_config(folder: Path) -> PoolFile:
-    """Return what the owner of a pool wrote into its folder, if that is this user.
+    """Return what the owner of a pool wrote into its folder.
 
-    Raises
-    ------
-    OSError
-        If it is not, or the pool has ended.
-    OtherVersion
-        If another version of this package wrote it.
-    ValueError
-        If it is no such file.
+    Raises `OSError` if the folder is not this user's, or the pool has ended; `ValueError` if it
+    is no such file; `OtherVersion` if another version of this package wrote it.
     """
     where = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -114,13 +101,7 @@ def read_config(folder: Path) -> PoolFile:
 
 
 def write_private(path: Path, content: Any) -> None:
-    """Write JSON that only this user can read.
-
-    Raises
-    ------
-    DistError
-        If the disk is full.
-    """
+    """Write JSON that only this user can read; raises `DistError` if the disk is full."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as file:
@@ -130,13 +111,7 @@ def write_private(path: Path, content: Any) -> None:
 
 
 def rewrite_config(folder: Path, config: PoolFile) -> None:
-    """Change what is known of a pool, in one step.
-
-    Raises
-    ------
-    DistError
-        If the disk is full.
-    """
+    """Replace the description of a pool atomically; raises `DistError` if the disk is full."""
     _rewrite(folder / CONFIG, config)
 
 
@@ -151,7 +126,7 @@ def _rewrite(path: Path, content: Any) -> None:
 
 
 def unwritable(where: str, error: OSError) -> DistError:
-    """Return what to say of a temporary folder that cannot be written."""
+    """Return the error for a temporary folder that cannot be written."""
     return DistError(
         "folder_unwritable",
         f"The pool needs a temporary folder, and {where} cannot be written: {error.strerror}.",
@@ -180,7 +155,7 @@ def rank_connection(
 
 
 def write_addresses(folder: Path, addresses: dict[int, RankAddress]) -> None:
-    """Note where the ranks of other nodes listen, in one step."""
+    """Note where the ranks of other nodes listen."""
     _rewrite(folder / _ADDRESSES, addresses)
 
 
@@ -232,3 +207,21 @@ def log_tail(path: Path, lines: int = 12) -> list[str]:
         return []
     said = (line for line in text.splitlines() if line.strip() and not _FRAME.match(line))
     return [*said][-lines:]
+
+
+_FILE = "clock"
+
+
+def write_ahead(folder: Path, seconds: float) -> None:
+    """Note by how many seconds the clock of this node is ahead of the first node's."""
+    fresh = folder / f"{_FILE}.new"
+    fresh.write_text(repr(seconds))
+    fresh.rename(folder / _FILE)
+
+
+def read_ahead(folder: Path) -> float:
+    """Return by how many seconds this clock is ahead; 0 on the first node, and if not known."""
+    try:
+        return float((folder / _FILE).read_text())
+    except (OSError, ValueError):
+        return 0.0

@@ -1,4 +1,4 @@
-"""How a choice of ranks is written: ``[0,2]``, ``0-2``, ``::2``; and printed: ``0-2,5``."""
+"""How a choice of ranks is written (``[0,2]``, ``0-2``, ``::2``) and printed (``0-2,5``)."""
 
 from __future__ import annotations
 
@@ -7,29 +7,14 @@ from collections.abc import Iterable, Sequence
 from .errors import DistError
 
 MAX_RANKS = 1024
-"""Of a pool."""
 
 
 def parse_ranks(text: str, world_size: int) -> list[int]:
-    """Read a choice of ranks.
+    """Read a choice of ranks, and return it in ascending order, each rank once.
 
-    Parameters
-    ----------
-    text : str
-        Comma-separated items, with or without square brackets. An item is a rank (``3``; ``-1`` is
-        the last), an inclusive range (``0-2``), or a Python slice (``0:2``, ``::2``).
-    world_size : int
-        Number of ranks in the pool.
-
-    Returns
-    -------
-    list of int
-        Ascending, each rank once.
-
-    Raises
-    ------
-    DistError
-        If an item cannot be read, or names a rank that the pool does not have.
+    It has comma-separated items, with or without square brackets. An item is a rank (``3``;
+    ``-1`` is the last), an inclusive range (``0-2``), or a Python slice (``0:2``, ``::2``).
+    Raises `DistError` if an item cannot be read, or names a rank that the pool does not have.
     """
     chosen: set[int] = set()
     items = [item.strip() for item in text.strip().removeprefix("[").removesuffix("]").split(",")]

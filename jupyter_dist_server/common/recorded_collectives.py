@@ -1,9 +1,9 @@
-"""Reads what torch's flight recorder has written down of one rank's collectives.
+"""Reads the collectives that torch's flight recorder has recorded on one rank.
 
-gloo and NCCL write the same form, as JSON or as a pickle; see `FlightRecorder` in torch's sources
-(``torch/csrc/distributed/c10d``). gloo has no messages in it (`send`, `recv`), and leaves the
-state of an entry at ``scheduled``: that it is done, its `retired` says. NCCL leaves it there for
-what is sent in one batch (`batch_isend_irecv`); an entry ``coalesced`` behind it has its state.
+gloo and NCCL write the same format, as JSON or as a pickle; see `FlightRecorder` in torch's sources
+(``torch/csrc/distributed/c10d``). gloo does not record messages (`send`, `recv`), and leaves the
+state of an entry at ``scheduled``: `retired` says that it is done. NCCL does the same for the parts
+of one batch (`batch_isend_irecv`); an entry ``coalesced`` behind them has their state.
 """
 
 from __future__ import annotations
@@ -21,22 +21,21 @@ from .protocol.ranks.evidence import CodePlace, Collective
 SIZE = 2000
 """Collectives that a recorder remembers."""
 _KEPT = 100
-"""Of those that are done, the last ones: others are at most that far behind."""
+"""The number of finished ones that are returned: other ranks are at most that far behind."""
 _MOST = 500
-"""Of all."""
+"""The number of all that are returned."""
 _CELL = re.compile(r"<Cell (In\[\d+\])")
 _OURS = "/jupyter_dist_server/(rank|common)/"
 _COMPILED = r"(\?\?)?$|.*\.(c|cc|cpp|cxx|cuh?|h|hpp|o|S)$"
-"""Files of C and C++, among the frames if somebody has asked torch for them (``stacks="all"``)."""
+"""Files of C and C++, among the frames if the user has asked torch for them (``stacks="all"``)."""
 _LIBRARY = re.compile(f"<|{_COMPILED}|.*(-packages/|/lib(64)?/python3[^/]*/|{_OURS})")
 """Files that are not the user's: of packages, of Python, ours, and code without a file."""
 _LONGEST_SOURCE = 60
 _BATCH = "coalesced"
-"""NCCL's name for the end of a batch."""
 
 
 class TorchFrame(msgspec.Struct, frozen=True):
-    """A frame, as torch names it."""
+    """A frame, with torch's names."""
 
     name: str
     filename: str
@@ -62,37 +61,25 @@ class TorchEntry(msgspec.Struct, frozen=True):
 
 
 class TorchDump(msgspec.Struct, frozen=True):
-    """What a recorder tells; which ranks are in a group, it does not know for gloo."""
+    """What a recorder tells; for gloo, it does not know which ranks are in a group."""
 
     entries: list[TorchEntry] = []
 
 
 def read_json(text: bytes) -> TorchDump:
-    """Read a dump of the form ``fr_trace_json``.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
+    """Read a dump in the format ``fr_trace_json``; raises `ValueError` if it is none."""
     return msgspec.json.decode(text, type=TorchDump)
 
 
 def read_unpickled(dump: object) -> TorchDump:
-    """Read a dump that was pickled.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
+    """Read a dump that was pickled; raises `ValueError` if it is none."""
     return msgspec.convert(dump, TorchDump, str_keys=True)
 
 
 def collectives_of(dump: TorchDump, since: float = 0.0) -> list[Collective]:
     """Return what a rank has begun since some time, in that order: the last, and all undone.
 
-    The last of each group is there however much came after it: others may wait in the one before.
+    The last of each group is always included: other ranks may wait in the one before.
     """
     recorded = [entry for entry in dump.entries if entry.time_created_ns >= since * 1e9]
     entries = _with_states_of_batches(recorded)
@@ -106,7 +93,7 @@ def collectives_of(dump: TorchDump, since: float = 0.0) -> list[Collective]:
 
 
 def _with_states_of_batches(entries: list[TorchEntry]) -> list[TorchEntry]:
-    """Give what is in a batch the batch's state, and leave its end out, which says nothing else."""
+    """Give the parts of a batch the batch's state, and drop its end."""
     batches = {_counts(entry): entry for entry in entries if _op(entry) == _BATCH}
     if not batches:
         return entries
@@ -122,13 +109,13 @@ def _with_states_of_batches(entries: list[TorchEntry]) -> list[TorchEntry]:
 
 
 def _counts(entry: TorchEntry) -> tuple[str, str, int, int]:
-    """Return what all entries of a batch have in common: it counts as one."""
+    """Return what all entries of a batch have in common, as it counts as one."""
     group = entry.process_group[0]
     return group, _backend(entry), entry.collective_seq_id, entry.p2p_seq_id
 
 
 def is_undone(entry: TorchEntry) -> bool:
-    """Tell whether somebody may wait in it."""
+    """Tell whether a rank may wait in it."""
     return not (entry.retired or entry.state == "completed")
 
 
@@ -168,7 +155,7 @@ def write_tensor(sizes: list[int], kind: str) -> str:
 def users_place(frames: list[TorchFrame]) -> CodePlace | None:
     """Return the innermost line of a cell; without one, the innermost that is no library's.
 
-    The cell that runs a script, or a function that was sent, is ours.
+    The cell that runs a script, or a function that was sent, does not count.
     """
     above = itertools.takewhile(lambda frame: not is_below_users_code(frame.filename), frames)
     own = [frame for frame in above if is_own(frame.filename)]
@@ -193,7 +180,7 @@ def is_cell(filename: str) -> bool:
 
 
 def is_own(filename: str) -> bool:
-    """Tell whether it is code of the user's: a cell, or a file of no library."""
+    """Tell whether it is the user's code: a cell, or a file of no library."""
     return is_cell(filename) or not _LIBRARY.match(filename)
 
 

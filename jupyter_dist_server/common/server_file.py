@@ -7,7 +7,7 @@ import hmac
 import os
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import msgspec
 from jupyter_core.paths import jupyter_runtime_dir
 
 from .processes.process_ref import ProcessRef
-from .protocol.discovery_file import DiscoveryFile, decode_discovery_file
+from .protocol.decode_message import reader
 
 SECRET_SCHEME = "JupyterDist"
 """``Authorization: JupyterDist SECRET`` opens our routes, and nothing else of the server."""
@@ -24,7 +24,21 @@ CHALLENGE, PROOF = "Jupyter-Dist-Challenge", "Jupyter-Dist-Proof"
 """Headers: what a kernel sends before all else, and what only its server can answer."""
 
 _LOCAL = {"": "localhost", "*": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1"}
-"""Where a server that listens everywhere is reached, and nobody else's could be."""
+"""Where a server that listens on all interfaces is reached, so that it cannot be another's."""
+
+
+class DiscoveryFile(msgspec.Struct, frozen=True):
+    """Where a server is, and the secret that opens our routes."""
+
+    url: str
+    """Local, with its base URL."""
+    secret: str
+    certfile: str
+    """The server's own certificate; empty without TLS."""
+    process: ProcessRef
+
+
+_decode: Callable[[bytes], DiscoveryFile] = reader(DiscoveryFile)
 
 
 def local_url(serverapp: Any) -> str:
@@ -36,13 +50,7 @@ def local_url(serverapp: Any) -> str:
 
 
 def write_discovery_file(serverapp: Any, secret: str) -> Path:
-    """Tell this user's kernels, and nobody else, where we are.
-
-    Returns
-    -------
-    Path
-        The file, for removal at the end.
-    """
+    """Write where we are, for this user's kernels alone; return the file."""
     path = Path(jupyter_runtime_dir(), file_name(os.getpid()))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
@@ -64,13 +72,13 @@ def file_name(pid: int | str, host: str = "") -> str:
 
 
 def proof(secret: str, challenge: str) -> str:
-    """Return what shows that somebody knows the secret, without telling it."""
+    """Return what proves knowledge of the secret without revealing it."""
     message = f"server of {challenge}".encode()
     return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
 
 
 def read_discovery_files() -> Iterator[DiscoveryFile]:
-    """Yield what running servers of this user wrote here, the parent of this process first."""
+    """Yield the files of running servers of this user, that of this process's parent first."""
     # The machine may have another name by now; which boot of it a file is of is in the file.
     files = Path(jupyter_runtime_dir()).glob(file_name("*", host="*"))
     parent = file_name(os.environ.get("JPY_PARENT_PID", ""), host="*")
@@ -89,4 +97,4 @@ def _read(path: Path) -> DiscoveryFile:
         about = os.fstat(file.fileno())
         if about.st_uid != os.getuid() or about.st_mode & 0o077 or not stat.S_ISREG(about.st_mode):
             raise PermissionError(1, f"{path} is not private to this user")
-        return decode_discovery_file(file.read())
+        return _decode(file.read())

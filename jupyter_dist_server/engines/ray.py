@@ -14,7 +14,7 @@ import msgspec
 
 from ..common.errors import DistError
 from ..common.processes.python_command import python_command
-from ..common.protocol.node_agents.ray_messages import RelayOrders, read_nodes
+from ..common.protocol.node_messages import RelayOrders, read_nodes
 from .engine import Node, RemoteProcess
 
 _NODES = "jupyter_dist_server.engines.ray_nodes"

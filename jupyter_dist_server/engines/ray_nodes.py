@@ -12,7 +12,7 @@ import psutil
 
 from ..common.errors import DistError
 from ..common.protocol.failure_reason import Reason
-from ..common.protocol.node_agents.ray_messages import RayNode, RayNodes
+from ..common.protocol.node_messages import RayNode, RayNodes
 
 _START = "Start it with “ray start --head”, and on the other nodes “ray start --address=HOST:6379”."
 

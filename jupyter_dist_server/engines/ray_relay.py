@@ -13,7 +13,7 @@ import threading
 from typing import Any, NoReturn
 
 from ..common.errors import DistError
-from ..common.protocol.node_agents.ray_messages import RelayOrders, read_relay_orders
+from ..common.protocol.node_messages import RelayOrders, read_relay_orders
 from .ray_nodes import check_token, connect
 
 _PATIENCE = 45.0

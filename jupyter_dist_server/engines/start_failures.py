@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ..common.protocol.failure_reason import Reason
-from ..common.protocol.node_agents.node_orders import NO_FOLDER, OTHER_VERSION
+from ..common.protocol.node_messages import NO_FOLDER, OTHER_VERSION
 from .slurm import has_ended
 
 _HINT = "That node needs the same Python environment as the notebook, at the same path."

@@ -9,8 +9,7 @@ from typing import Any
 from ..client.values.ask_variables import variables_of
 from ..common.errors import DistError
 from ..common.protocol.ranks.variable_messages import VariablesReply
-from ..verdicts.compare_variables import Compared, History, compare
-from ..verdicts.divergence_sentences import how_it_differs, sentences
+from ..verdicts.compare_variables import Compared, History, compare, how_it_differs, sentences
 from .python_api import NotebookPool
 from .session.current_pool import CurrentPool
 

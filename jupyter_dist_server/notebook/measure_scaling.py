@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..client.profiles import profiles_of
+from ..client.long_requests import profiles_of
 from ..common.errors import DistError
 from ..common.protocol.ranks.rank_messages import ProfileOptions
 from ..placement.requests.request import PoolRequest

@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from ..common.errors import DistError
-from ..common.gpu_words import name_gpus
 from ..common.protocol.other_requests import Offer
-from ..common.units import format_bytes
+from ..common.units import format_bytes, name_gpus
 from ..gpus.inventory import NO_GPU, Gpu, Inventory
 from ..gpus.metrics import Samples
 from .gpu_policies import candidates, free_memory, order

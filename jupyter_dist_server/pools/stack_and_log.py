@@ -6,11 +6,11 @@ import asyncio
 import itertools
 from pathlib import Path
 
-from ..client.agent_link import PATIENCE as AGENT_PATIENCE
 from ..client.agent_link import AgentLink
 from ..client.ranks.gather_evidence import gather_evidence
 from ..client.ranks.rank_connection import RankConnection
 from ..common.errors import DistError
+from ..common.patience import patience
 from ..common.processes.process_ref import POOL_ENDED, ProcessRef
 from ..common.processes.why_silent import RANK_PHRASES, why_silent
 from ..common.protocol.pool_record import PoolRecord, RankRecord
@@ -153,7 +153,7 @@ async def log_of(record: PoolRecord, rank: int) -> list[str]:
     """
     found = find_rank(record, rank)
     try:
-        return await asyncio.wait_for(_ask_agent(Path(record.folder), rank), AGENT_PATIENCE)
+        return await asyncio.wait_for(_ask_agent(Path(record.folder), rank), patience.node)
     except asyncio.TimeoutError:
         if found.state == "starting":  # its agent is importing torch, or forks
             raise _starting(found) from None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..common.node_clock import read_ahead
+from ..common.pool_folder import read_ahead
 from ..common.protocol.ranks.evidence import Collective
 from ..common.protocol.ranks.profile_messages import RankProfile
 

@@ -9,8 +9,8 @@ from traitlets import Bunch, observe
 from traitlets.config import Config
 
 from ..common.errors import DistError
-from ..common.network.curve import show_client_keys
 from ..common.pool_folder import CHANNELS
+from ..common.protocol.node_addresses import show_client_keys
 from .curve_gate import CurveGate, RemotePlace
 from .ipykernel_internals import BaseApp
 from .kernel import RankKernel

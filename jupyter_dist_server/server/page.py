@@ -15,10 +15,9 @@ from typing import Any
 from tornado import web
 
 from ..common.errors import DistError
-from ..common.gpu_words import gpus_of, name_gpus
 from ..common.protocol.pool_record import PoolRecord
 from ..common.rank_specs import format_ranks
-from ..common.units import format_bytes
+from ..common.units import format_bytes, gpus_of, name_gpus
 from ..gpus.gpu_state import GpuState
 from ..gpus.inventory import Gpu
 from ..jobs.leases.lease import GpuLease, holders

@@ -11,8 +11,6 @@ from .explain_hang import explain_hang
 from .verdict import Verdict
 
 _LOOKS = 3
-_PAUSE = 0.1
-"""Seconds between two looks."""
 
 
 async def explain(
@@ -20,18 +18,10 @@ async def explain(
     older_than: float | None = None,
     seen_since: Mapping[int, float] = MappingProxyType({}),
 ) -> tuple[Verdict | None, Evidence]:
-    """Return why ranks wait, and the evidence for it.
+    """Return why ranks wait, and the evidence for it, which `look` gathers.
 
-    A doubtful verdict, or one on a rank that does not respond, is told only if a second look finds
-    the same: ranks may have gone on between the first answer and the last, and a rank may have got
-    no processor.
-
-    Parameters
-    ----------
-    look : callable
-        Asks the ranks.
-    older_than, seen_since
-        See `explain_hang`.
+    A verdict that is doubtful, or about a rank that does not respond, is returned only if a second
+    look finds the same: ranks may have made progress between the first answer and the last.
     """
     before = ""
     for _ in range(_LOOKS):
@@ -49,5 +39,5 @@ async def explain(
         if said == before:
             return verdict, evidence
         before = said
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(0.1)
     return None, evidence

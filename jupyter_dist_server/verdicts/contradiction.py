@@ -1,4 +1,4 @@
-"""What ranks tell of a group that cannot all be true: no verdict can be made of it."""
+"""What ranks tell about a group that cannot all be true, so that there is no verdict."""
 
 from __future__ import annotations
 
@@ -15,31 +15,24 @@ _NEEDS_ALL = frozenset(
         "barrier",
     ]
 )
-"""Collectives that end nowhere before each member has begun them."""
+"""Collectives that end on no rank before each member has begun them."""
 _FEW = 100
-"""Recorded collectives up to which none was forgotten; the oldest are, of all groups together."""
+"""Recorded collectives up to which none was forgotten: the oldest of all groups are."""
 
 
 def contradiction(group: str, evidence: Evidence) -> str:
-    """Return what contradicts itself, as a part of a sentence; empty if nothing does.
+    """Return what contradicts itself about a group, as a part of a sentence.
 
     Ranks do not answer at the same moment, so healthy ranks may seem to contradict each other in
     one look, but not in the same way in the next; see `explain`.
-
-    Parameters
-    ----------
-    group : str
-        Key of the group.
-    evidence : dict
-        What is known of every rank of a pool.
     """
     return _order(group, evidence) or _ends(group, evidence)
 
 
 def disagreement(group: str, evidence: Evidence) -> tuple[str, list[int]]:
-    """Return what two ranks say of a group's members if they disagree, and these ranks.
+    """Return what two ranks say about a group's members if they disagree, and these ranks.
 
-    torch names the groups of `new_group` by a counter, so ranks that gave it different lists have
+    torch names the groups of `new_group` by a counter, so ranks that pass different lists have
     different groups of one name: https://docs.pytorch.org/docs/stable/distributed.html#groups.
     """
     groups = {r: own for r, found in evidence.items() if (own := found.groups.get(group))}
@@ -108,5 +101,4 @@ def _begun(rank: int, group: str, evidence: Evidence) -> list[Collective]:
 
 
 def _is_empty(one: Collective) -> bool:
-    """Tell whether nothing is sent, so that nobody waits."""
     return any("0" in tensor.split(" × ") for tensor in one.tensors)

@@ -1,4 +1,4 @@
-"""Why ranks wait for each other: from what each of them tells to one verdict."""
+"""Why ranks wait for each other: one verdict from what each of them tells."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ _SILENT = (
 )
 _STARVED = "Other programs use the processors. The cell goes on when they leave some."
 _MOST = 4
-"""Parts of which a sentence tells one by one."""
 _MEMBERS = "Call new_group with the same ranks on all ranks. " + STOP
 _ORDER = "Call them in the same order on all ranks. " + STOP
 
@@ -34,14 +33,8 @@ def explain_hang(
 ) -> Verdict | None:
     """Return why ranks wait, or `None` if none waits for another.
 
-    Parameters
-    ----------
-    evidence : dict
-        What is known of every rank of a pool.
-    older_than : float or None
-        Seconds since 1970: waits that began later are left out; `None` leaves out none.
-    seen_since : mapping
-        By rank, since when it was seen at its place: some waits are not recorded.
+    Waits that began later than `older_than`, in seconds since 1970, are left out. Some waits are
+    not recorded: for these, `seen_since` says since when each rank was seen at its place.
     """
     waits = []
     for wait in find_waits(evidence):
@@ -156,7 +149,7 @@ def _slow(wait: Wait, evidence: Evidence) -> Verdict:
 
 
 def _without_wait(evidence: Evidence) -> Verdict | None:
-    """Return what is to be said of ranks that do not answer, if nobody waits for them."""
+    """Return the verdict on ranks that do not answer, if no rank waits for them."""
     for condition in ("stopped", "starved", "holds_gil"):
         ranks = [rank for rank, found in evidence.items() if found.condition == condition]
         if ranks:
@@ -179,7 +172,7 @@ def _without_wait(evidence: Evidence) -> Verdict | None:
 
 
 def _begin(wait: Wait, evidence: Evidence) -> str:
-    """Return the sentence on those who wait."""
+    """Return the sentence on the ranks that wait."""
     ranks = list(wait.joined)
     one = len(ranks) == 1
     by = _by(wait)

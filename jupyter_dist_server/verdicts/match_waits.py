@@ -1,7 +1,7 @@
-"""Which collectives and messages ranks wait in, and for whom: matched across the ranks of a pool.
+"""Which collectives and messages ranks wait in, and for which ranks.
 
-torch's own matcher fails on gloo's records, whose entries stay ``scheduled``. A collective is the
-same one on all members of a group if its number is the same there.
+torch's own matcher fails on gloo's records, whose entries stay ``scheduled``. Ranks are in the same
+collective if its number in their group is the same.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from ..common.protocol.ranks.evidence import CodePlace, Collective, Evidence, Group, RankEvidence
 from ..common.rank_specs import format_ranks
+from .verdict import name
 from .what_ranks_do import innermost_line, waits_in
 
 _SAME_TENSORS = frozenset(
@@ -25,9 +26,9 @@ _SAME_TENSORS = frozenset(
         "_reduce_scatter_base",
     ]
 )
-"""Collectives in which all ranks give tensors of one shape and type."""
+"""Collectives to which all ranks pass tensors of one shape and type."""
 _MESSAGE = re.compile(r"(send|recv) (\d+)(?:->|<-)(\d+)")
-"""How NCCL's recorder names a message, with places in the group."""
+"""NCCL's name for a message, with places in the group."""
 _LONGEST_TENSORS = 3
 _NOT_A_WAIT = frozenset(["backward", "wait", "isend", "irecv", "batch_isend_irecv"])
 
@@ -39,15 +40,14 @@ class Wait:
     op: str
     """Such as ``all_reduce #7``, or ``recv from rank 1``."""
     about: str
-    """What goes through it, and its group."""
+    """Its tensors, and its group."""
     joined: dict[int, CodePlace | None]
     """Ranks that wait in it, and where they have begun it."""
     absent: list[int]
-    """Ranks that have not begun it."""
     begun: float | None
-    """Since when somebody waits in it; not known without a recorder."""
+    """Since when a rank waits in it; not known without a recorder."""
     begun_there: bool = True
-    """Whether that is known of the lines in `joined`; otherwise it is where they wait."""
+    """Whether the lines in `joined` began it; otherwise, the ranks wait there."""
     others: dict[str, list[int]] = field(default_factory=dict)
     """If ranks differ: which began what, such as ``broadcast (20 × float32)``."""
     is_message: bool = False
@@ -84,9 +84,9 @@ def _groups(evidence: Evidence) -> dict[str, Group]:
 def _waits_in(key: tuple[str, str], group: Group, evidence: Evidence) -> Iterator[Wait]:
     """Yield the collectives that hold up a group and one of its backends, in their order.
 
-    That is the first one which is not done: those after it wait for it. If the GPU of a rank fails,
-    others may have done that one, and wait in a later one: it counts, too, unless all whom it lacks
-    wait in the first, and would begin it next.
+    This is the first one that is not done: later ones wait for it. If the GPU of a rank fails,
+    others may have done that one, and wait in a later one, which counts, too: unless all ranks that
+    have not begun it wait in the first, and would begin it next.
     """
     of_rank = {
         rank: [
@@ -126,7 +126,7 @@ def _waits_in(key: tuple[str, str], group: Group, evidence: Evidence) -> Iterato
 
 
 def _place(one: Collective, found: RankEvidence) -> CodePlace | None:
-    """Return where a collective was begun; of the last one, the stack may say so, too."""
+    """Return where a collective was begun; for the last one, the stack may tell it, too."""
     if one.place:
         return one.place
     last = max(found.collectives, key=lambda other: other.begun)
@@ -158,7 +158,7 @@ def _about(tensors: list[str], group: str) -> str:
 
 
 def _name(group: Group, evidence: Evidence) -> str:
-    """Return how a group is named to users; the one of all ranks needs no name."""
+    """Return a group's name; the one of all ranks needs none."""
     if group.name:
         return f"group {group.name}"
     return (
@@ -179,9 +179,9 @@ def _messages(evidence: Evidence, groups: dict[str, Group]) -> list[Wait]:
                 continue  # both are there
             whom = "any rank" if peer is None else f"rank {peer}"
             absent = sorted(set(evidence) - {rank}) if peer is None else [peer]
-            name = f"{op} {'to' if op == 'send' else 'from'} {whom}"
+            what = f"{op} {'to' if op == 'send' else 'from'} {whom}"
             about = _about(tensors, "")
-            waits.append(Wait(name, about, {rank: place}, absent, begun, is_message=True))
+            waits.append(Wait(what, about, {rank: place}, absent, begun, is_message=True))
     return waits
 
 
@@ -214,3 +214,46 @@ def _without_record(evidence: Evidence, blocked: set[int]) -> list[Wait]:
         Wait(call, "", joined, sorted(set(evidence) - joined.keys()), None)
         for call, joined in by_call.items()
     ]
+
+
+# -- what was begun last ----------------------------------------------------------------------
+
+_Group = tuple[str, str]
+"""Key and backend, as each backend of a group counts separately."""
+
+
+def last_collectives(evidence: Evidence) -> str:
+    """Return a sentence on the last collective that ranks differ in, or all have begun.
+
+    It is for gloo's error that an operation got a wrong number of bytes, and does not say from
+    which rank. It is empty if nothing is recorded.
+    """
+    begun: dict[_Group, dict[int, dict[int, Collective]]] = {}
+    for rank, found in evidence.items():
+        for one in found.collectives:
+            if not one.is_message:
+                of_group = begun.setdefault((one.group, one.backend), {})
+                of_group.setdefault(one.number, {})[rank] = one
+    if not begun:
+        return ""
+    last = max(begun, key=lambda group: max(one.begun for one in _all(begun[group])))
+    by_number = begun[last]
+    ranks = {rank for there in by_number.values() for rank in there}
+    told = [n for n, there in by_number.items() if there.keys() == ranks or differences(there)]
+    number = max(told or by_number)
+    said = [
+        f"{name(whose, capital=not place)} had begun {what}"
+        for place, (what, whose) in enumerate(_by_kind(by_number[number]).items())
+    ]
+    return f"{', '.join(said)} as collective #{number}."
+
+
+def _all(by_number: dict[int, dict[int, Collective]]) -> list[Collective]:
+    return [one for there in by_number.values() for one in there.values()]
+
+
+def _by_kind(there: dict[int, Collective]) -> dict[str, list[int]]:
+    kinds: dict[str, list[int]] = {}
+    for rank, one in sorted(there.items()):
+        kinds.setdefault(describe(one), []).append(rank)
+    return kinds

@@ -1,4 +1,4 @@
-"""What the variables of ranks are, and whether each is the same on all ranks that have it."""
+"""What the variables of ranks are, and whether each is the same on all; as a table, too."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Literal
 import msgspec
 
 from ..common.protocol.ranks.variable_messages import Variable, VariablesReply
-from .compare_variables import Compared, compare
-from .divergence_sentences import how_it_differs
+from ..common.rank_specs import format_ranks
+from ..common.units import format_bytes
+from .compare_variables import Compared, compare, how_it_differs
 
 Content = Literal["equal", "differs", "sharded", "incomparable", "unchecked", "single"]
 
 _MOST = 8
-"""Differences of a variable that are told."""
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,15 +23,15 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     ranks: list[int]
     type: str
     items: int | None
-    """How many tensors and values are in it; `None` for one that is a tensor or value itself."""
+    """How many tensors and values it contains; `None` for a single tensor or value."""
     shape: tuple[int, ...] | None
-    """Of a DTensor, that of all parts together."""
+    """For a DTensor, that of all parts together."""
     shard: str
     """The part of a DTensor that these ranks hold."""
     dtypes: list[str]
     devices: list[str]
     nbytes: int
-    """On one rank; the most of these."""
+    """The most on one of these ranks."""
 
 
 class ListedVariable(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,12 +39,10 @@ class ListedVariable(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     content: Content
-    """``unchecked`` if it holds too much to be compared unasked; ``single`` if one rank has it."""
+    """``unchecked`` if it is too large to be compared unasked; ``single`` if one rank has it."""
     nbytes: int
-    """On the rank where it holds most."""
     forms: list[Form]
     differences: list[str]
-    """Sentences on what differs."""
     differing: int
     """How many tensors and values differ."""
 
@@ -52,15 +50,7 @@ class ListedVariable(msgspec.Struct, frozen=True, kw_only=True):
 def list_variables(
     said: Mapping[int, VariablesReply], since: Mapping[str, str]
 ) -> list[ListedVariable]:
-    """Return the variables by name.
-
-    Parameters
-    ----------
-    said : mapping
-        What each rank has told.
-    since : mapping
-        Since when what differs does so, by path, where it is known.
-    """
+    """Return the variables by name; `since` says, by path, since when differences exist."""
     by_name: dict[str, dict[int, Variable]] = {}
     for rank, reply in sorted(said.items()):
         for variable in reply.variables:
@@ -128,3 +118,36 @@ def _together(one: Form, other: Form) -> Form:
         devices=[*dict.fromkeys([*one.devices, *other.devices])],
         nbytes=max(one.nbytes, other.nbytes),
     )
+
+
+HEAD = ("name", "ranks", "type", "shape", "dtype", "device", "size", "content")
+_MOST_DEVICES = 3
+_CONTENT: dict[Content, str] = {"single": "on this rank only", "incomparable": "-"}
+
+
+def variable_rows(said: Mapping[int, VariablesReply]) -> list[tuple[str, ...]]:
+    """Return the rows of a table, `HEAD` first: one for each form of a variable."""
+    rows: list[tuple[str, ...]] = [HEAD]
+    for variable in list_variables(said, {}):
+        content = _CONTENT.get(variable.content, variable.content) if len(said) > 1 else "-"
+        for form in variable.forms:
+            rows.append((variable.name, format_ranks(form.ranks), *_cells(form), content))
+    return rows
+
+
+def _cells(form: Form) -> tuple[str, ...]:
+    """Return type, shape, dtype, device and size."""
+    devices = form.devices
+    if len(devices) > _MOST_DEVICES:
+        devices = [devices[0], "…", devices[-1]]
+    size = format_bytes(form.nbytes)
+    return form.type, _shape(form), ",".join(form.dtypes) or "-", ",".join(devices) or "-", size
+
+
+def _shape(form: Form) -> str:
+    if form.items is not None:
+        return f"{form.items} items"
+    if form.shape is None:
+        return "-"
+    shape = f"({', '.join(map(str, form.shape))})"
+    return f"{form.shard} of {shape}" if form.shard else shape

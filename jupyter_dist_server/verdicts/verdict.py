@@ -1,4 +1,4 @@
-"""A verdict: what is wrong with a pool, and what mends it."""
+"""A verdict: what is wrong with a pool, and the remedies."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ class Remedy(msgspec.Struct, frozen=True):
     """What a user can do about it."""
 
     label: str
-    """Of a button."""
     magic: str
     restarts: list[int] = []
-    """The ranks that are lost with their variables."""
+    """The ranks that lose their variables."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Why the ranks of a pool do not go on."""
+    """Why the ranks of a pool make no progress."""
 
     kind: Kind
     sentence: str
@@ -45,9 +44,9 @@ class Verdict(msgspec.Struct, frozen=True):
     """Whether it will not end by itself; a rank that is busy may still come."""
     remedies: list[Remedy] = []
     hint: str = ""
-    """What to do next, in one sentence; empty if there is nothing to do."""
+    """What to do next, in one sentence."""
     op: str | None = None
-    """What is waited in, such as ``all_reduce #7``."""
+    """The collective or message, such as ``all_reduce #7``."""
     cell: str | None = None
     """``In[9]``, where that was begun."""
     line: int | None = None
@@ -57,12 +56,12 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def concerns_all(self) -> bool:
-        """Whether ranks wait for one that is missing: to be said unasked."""
+        """Whether ranks wait for one that is missing, which is said unasked."""
         return self.kind not in ("slow", "holds_gil")
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the next look may find another one, see `ask_and_explain`; it is not said yet."""
+        """Whether the next look may find another one, so that it is not said yet: see `explain`."""
         return self.kind in ("holds_gil", "silent", "contradiction")
 
     @property
@@ -79,7 +78,7 @@ def name(ranks: Iterable[int], capital: bool = True) -> str:
 
 
 def restart(ranks: Iterable[int]) -> Remedy:
-    """Return the remedy for ranks that do not go on by themselves."""
+    """Return the remedy for ranks that do not continue by themselves."""
     chosen = list(ranks)
     label = f"Restart {name(chosen, capital=False)}"
     return Remedy(label, f"%dist_restart --ranks {format_ranks(chosen)}", chosen)

@@ -45,16 +45,9 @@ def may_come(evidence: RankEvidence) -> bool:
 
 
 def what_it_does(evidence: RankEvidence, one: bool, ran: bool = True) -> str:
-    """Return ``it is in `time.sleep`, In[9] line 7``.
+    """Return ``it is in `time.sleep`, In[9] line 7``, or the same of several ranks.
 
-    Parameters
-    ----------
-    evidence : RankEvidence
-        Of this rank.
-    one : bool
-        Whether it is one rank, or several that do the same.
-    ran : bool
-        Whether its last cell is the one in which others wait.
+    `ran` says whether the rank's last cell is the one in which others wait.
     """
     it, its = ("it", "its") if one else ("they", "their")
     are, have, wait = ("is", "has", "waits") if one else ("are", "have", "wait")
@@ -104,7 +97,6 @@ def innermost_line(stack: list[Frame]) -> CodePlace | None:
 
 
 def _call(stack: list[Frame]) -> str | None:
-    """Return what the user's innermost code calls; a library's own calls say nothing."""
     frame = _users_frame(stack)
     return frame.call if frame else None
 

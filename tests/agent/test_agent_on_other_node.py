@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from jupyter_dist_server.common.processes.python_command import python_command
-from jupyter_dist_server.common.protocol.node_agents.node_orders import NodeOrders
+from jupyter_dist_server.common.protocol.node_messages import NodeOrders
 from jupyter_dist_server.common.version import version
 from jupyter_dist_server.engines.start_failures import why_not_started
 

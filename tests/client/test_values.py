@@ -243,18 +243,17 @@ def test_what_has_no_first_dimension_is_not_split() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR", "ignore:The PyTorch API of nested")
-def test_what_to_do_with_tensors_that_torch_cannot_slice() -> None:
+def test_a_tensor_that_torch_cannot_slice_is_not_split() -> None:
     rows = [torch.ones(2), torch.ones(3)]
-    for value, layout, remedy in (
-        (torch.eye(4).to_sparse(), "sparse_coo", "to_dense()"),
-        (torch.eye(4).to_sparse_csr(), "sparse_csr", "to_dense()"),
-        (torch.nested.nested_tensor(rows), "nested", "unbind()"),
-        (torch.nested.nested_tensor(rows, layout=torch.jagged), "nested", "unbind()"),
+    for value in (
+        torch.eye(4).to_sparse(),
+        torch.eye(4).to_sparse_csr(),
+        torch.nested.nested_tensor(rows),
+        torch.nested.nested_tensor(rows, layout=torch.jagged),
     ):
-        with pytest.raises(DistError) as caught:
+        with pytest.raises(DistError, match="`x` cannot be split") as caught:
             split("x", value, 2)
-        assert caught.value.message == f"`x` cannot be split: it is a {layout} tensor."
-        assert remedy in caught.value.hint
+        assert "dense tensor" in caught.value.hint
 
 
 def test_masks_are_split_and_joined_too() -> None:

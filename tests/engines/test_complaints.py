@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.common.protocol.node_agents.node_orders import decode_node_orders
+from jupyter_dist_server.common.protocol.node_messages import decode_node_orders
 from jupyter_dist_server.engines.start_failures import ended_allocation, why_not_started
 
 INSTALL = "Run on n2: /p/python -m pip install jupyter-dist-server==1.0"

@@ -17,9 +17,8 @@ from ..waiting import PATIENCE, wait_for
 Places = Mapping[int, str | int | None]
 """By rank: `IDLE`, `INPUT`, the collective that it waits in, "backward", its line, or any."""
 IDLE, INPUT = "idle", "input"
-PATIENT = """from jupyter_dist_server.client import group_recovery, interrupt
-usual_limits = interrupt._ANSWER, group_recovery.AFTER_CELL
-interrupt._ANSWER = group_recovery.AFTER_CELL = 20.0"""
+PATIENT = """from jupyter_dist_server.common.patience import patience
+patience.answer = patience.busy_answer = 20.0"""
 """Lets a notebook wait longer at Stop for ranks that the machine keeps from answering."""
 LOCKED = ["0x80", "0x2"]
 """What a thread waits for that wants a mutex: `FUTEX_WAIT_PRIVATE`, for one that others want."""
@@ -57,7 +56,7 @@ def stop_at(
         notebook.ok(PATIENT)
     result = notebook.run(cell, until=has_begun, act=press)
     if locked is None:
-        notebook.ok("interrupt._ANSWER, group_recovery.AFTER_CELL = usual_limits")
+        notebook.ok("del patience.answer, patience.busy_answer")
     assert result.status == "error" and "Interrupted" in result.error, result.shown
     return result
 

@@ -165,8 +165,8 @@ except KeyboardInterrupt:
 
 
 def test_a_second_press_goes_on_at_once(three: Notebook) -> None:
-    limits = "interrupt.PATIENCE, interrupt.COLLECTIVE_PATIENCE"
-    three.ok(f"from jupyter_dist_server.client import interrupt\nusual = {limits}")
+    limits = "patience.cleanup, patience.instant"
+    three.ok("from jupyter_dist_server.common.patience import patience")
     three.ok(f"{limits} = 3600, 3600")  # nothing else goes on then
     folder = pool_folder(three)
 
@@ -180,16 +180,15 @@ def test_a_second_press_goes_on_at_once(three: Notebook) -> None:
         until=lambda r: "in" in r.text,
         act=press_twice,
     )
-    three.ok(f"{limits} = usual")
+    three.ok(f"del {limits}")
     assert is_whole(three)
 
 
 def test_who_was_in_a_collective_is_freed_without_waiting_for_python_code(three: Notebook) -> None:
-    three.ok("from jupyter_dist_server.client import interrupt\nusual = interrupt.PATIENCE")
-    three.ok("interrupt.PATIENCE = 3600")
+    three.ok("from jupyter_dist_server.common.patience import patience\npatience.cleanup = 3600")
     waiting = {1: "barrier", 2: "barrier"}
     stop_at(three, "%%distributed\nprint('in')\nif rank:\n    dist.barrier()", waiting)
-    three.ok("interrupt.PATIENCE = usual")
+    three.ok("del patience.cleanup")
     assert is_whole(three)
 
 
@@ -228,10 +227,9 @@ leaf(600)
 
 def test_a_traceback_deep_in_a_library_is_short(three: Notebook) -> None:
     """To render hundreds of frames would take longer than Stop waits."""
-    three.ok("from jupyter_dist_server.client import interrupt\nusual = interrupt.PATIENCE")
-    three.ok("interrupt.PATIENCE = 60")
+    three.ok("from jupyter_dist_server.common.patience import patience\npatience.cleanup = 60")
     result = stop_at(three, DEEP, dict.fromkeys(range(3), 8))
-    three.ok("interrupt.PATIENCE = usual")
+    three.ok("del patience.cleanup")
     assert result.error.endswith("were in Python code (line 8); all variables are kept.")
     assert "----> 8 leaf(600)" in result.shown
     tracebacks = result.shown.count("KeyboardInterrupt  ")
@@ -257,10 +255,9 @@ except KeyboardInterrupt:
 
 def test_a_rank_that_shows_its_error_is_waited_for(three: Notebook) -> None:
     """It is not stuck: on a busy machine, long tracebacks take seconds."""
-    three.ok("from jupyter_dist_server.client import interrupt\nusual = interrupt.BREAK_PATIENCE")
-    three.ok("interrupt.BREAK_PATIENCE = 0")
+    three.ok("from jupyter_dist_server.common.patience import patience\npatience.cleanup = 1")
     result = stop_at(three, SLOW, dict.fromkeys(range(3), 9))
-    three.ok("interrupt.BREAK_PATIENCE = usual")
+    three.ok("del patience.cleanup")
     assert "[0-2] failed:\nrendered\n" in result.error
     assert "Ranks 0-2 failed with Slow." in result.error
     assert is_whole(three)

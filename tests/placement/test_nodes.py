@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.common.protocol.node_agents.ray_messages import RayNode, RayNodes
+from jupyter_dist_server.common.protocol.node_messages import RayNode, RayNodes
 from jupyter_dist_server.common.protocol.pool_record import PoolRecord, PoolState
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 from jupyter_dist_server.notebook.magics.option_parser import read_node_map

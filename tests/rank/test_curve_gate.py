@@ -9,8 +9,12 @@ import pytest
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from jupyter_dist_server.common.network.curve import new_curve_keys, show_client_keys
-from jupyter_dist_server.common.protocol.node_addresses import CurveKeys, RankAddress
+from jupyter_dist_server.common.protocol.node_addresses import (
+    CurveKeys,
+    RankAddress,
+    new_curve_keys,
+    show_client_keys,
+)
 from jupyter_dist_server.rank.curve_gate import CurveGate, RemotePlace
 from jupyter_dist_server.rank.kernel_app import RankApp
 

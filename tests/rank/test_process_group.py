@@ -12,10 +12,10 @@ import psutil
 import pytest
 from torch.distributed import ProcessGroup
 
-from jupyter_dist_server.client import group_recovery, interrupt
 from jupyter_dist_server.client.cell_execution import Execution
 from jupyter_dist_server.client.interrupt import interrupter_of
 from jupyter_dist_server.client.pool_client import PoolClient
+from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.common.protocol.ranks.rank_messages import (
     BreakRequest,
     CancelRequest,
@@ -209,7 +209,7 @@ async def test_ranks_that_wait_for_a_stopped_agent_are_freed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What they ask the store passes through the agent."""
-    monkeypatch.setattr(group_recovery, "LATE", 0.0)
+    monkeypatch.setitem(vars(patience), "end", 0.0)
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         assert await reduce(client) == {"ok"}
         agent = psutil.Process(pool.record.ranks[0].pid).parent()
@@ -280,7 +280,7 @@ async def test_a_rank_that_shows_an_error_is_at_no_line_of_its_cell(tmp_path: Pa
 async def test_ranks_that_hang_for_somebody_else_are_freed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interrupt, "BREAK_PATIENCE", PATIENCE)
+    monkeypatch.setitem(vars(patience), "cleanup", PATIENCE)
     async with (
         running(request(tmp_path)) as pool,
         client_of(pool) as one,
@@ -385,7 +385,7 @@ async def test_ranks_that_hang_in_a_group_split_off_are_freed(
     """`DeviceMesh` splits groups where they are bound to a GPU."""
     if not hasattr(ProcessGroup, "split_group"):
         pytest.skip("this torch splits no groups")
-    monkeypatch.setattr(interrupt, "BREAK_PATIENCE", PATIENCE)
+    monkeypatch.setitem(vars(patience), "cleanup", PATIENCE)
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         split = "import datetime\nlimit = datetime.timedelta(seconds=20)\n"
         split += "half = dist.group.WORLD.split_group([0, 1], limit, None, '{}', '')"

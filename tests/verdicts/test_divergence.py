@@ -11,10 +11,8 @@ from jupyter_dist_server.common.protocol.ranks.variable_messages import (
     Variable,
     VariablesReply,
 )
-from jupyter_dist_server.verdicts.compare_variables import History, compare
-from jupyter_dist_server.verdicts.divergence_sentences import sentences
-from jupyter_dist_server.verdicts.variable_list import list_variables
-from jupyter_dist_server.verdicts.variable_table import variable_rows
+from jupyter_dist_server.verdicts.compare_variables import History, compare, sentences
+from jupyter_dist_server.verdicts.variable_list import list_variables, variable_rows
 
 RANDOM = "RNG states differ, as they should."
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jupyter_dist_server.common.protocol.ranks.evidence import Collective, Evidence, RankEvidence
-from jupyter_dist_server.verdicts.last_collectives import last_collectives
+from jupyter_dist_server.verdicts.match_waits import last_collectives
 
 
 def begun(*numbers: int, tensor: str = "2 × float32", group: str = "0") -> RankEvidence:

@@ -13,7 +13,7 @@ from jupyter_dist_server.common.protocol.ranks.memory_messages import (
     MemoryReply,
     TorchUse,
 )
-from jupyter_dist_server.verdicts.out_of_memory import is_out_of_memory, out_of_memory_sentences
+from jupyter_dist_server.verdicts.memory_sentences import is_out_of_memory, out_of_memory_sentences
 
 GIB = 1 << 30
 ON_CPU = (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_dist_server.verdicts.slow.links import LinkTime, link_rows, link_sentence
 from jupyter_dist_server.verdicts.slow.scaling import (
+    LinkTime,
     Run,
     Scaling,
+    link_rows,
+    link_sentence,
     scaling_notices,
     scaling_rows,
     scaling_sentence,

@@ -11,9 +11,9 @@ from jupyter_dist_server.common.protocol.ranks.profile_messages import (
     RankProfile,
     Spent,
 )
-from jupyter_dist_server.verdicts.slow.lanes import lanes
 from jupyter_dist_server.verdicts.slow.lateness import waiting
 from jupyter_dist_server.verdicts.slow.slow_sentences import remarks, rows, verdict
+from jupyter_dist_server.verdicts.slow.time_account import lanes
 
 STEP = 0.1
 TRANSFER = 0.01

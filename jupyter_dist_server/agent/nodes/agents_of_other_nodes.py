@@ -38,7 +38,7 @@ from ...common.protocol.agents.agent_messages import (
 )
 from ...common.protocol.failure_reason import Reason
 from ...common.protocol.node_addresses import PoolNode, RankAddress
-from ...common.protocol.node_agents.node_orders import NodeOrders
+from ...common.protocol.node_messages import NodeOrders
 from ...common.protocol.pool_file import PoolFile
 from ...common.protocol.store_messages import StoreReply, StoreRequest
 from ...common.version import version

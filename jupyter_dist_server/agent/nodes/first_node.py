@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ...common.node_clock import write_ahead
+from ...common.pool_folder import write_ahead
 
 _LOOK = 1.0
 """Seconds between two looks at when it was last heard."""

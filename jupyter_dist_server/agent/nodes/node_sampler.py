@@ -13,10 +13,10 @@ from collections.abc import Callable
 import msgspec
 
 from ...common.background_tasks import Tasks
+from ...common.patience import patience
 from ...common.processes.python_command import python_command
 from ...common.protocol.agents.agent_messages import NodeGpus
 from ...common.protocol.sampler_messages import (
-    FIRST_ANSWER,
     NO_DRIVER,
     STAYS_LOADED,
     SamplerSettings,
@@ -102,7 +102,7 @@ class NodeSampler:
                 start_new_session=True,
             )
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        limit, advice = FIRST_ANSWER, f" {STAYS_LOADED}"
+        limit, advice = patience.driver, f" {STAYS_LOADED}"
         try:
             reader, self._writer = await asyncio.open_unix_connection(sock=ours, limit=1 << 24)
             while line := await asyncio.wait_for(reader.readline(), limit):

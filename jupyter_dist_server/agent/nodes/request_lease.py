@@ -15,7 +15,7 @@ import msgspec
 
 from ...common.processes.python_command import python_command
 from ...common.protocol.failure_reason import Reason
-from ...common.protocol.node_agents.node_allocation import NodeRequest, read_node_allocation
+from ...common.protocol.node_messages import NodeRequest, read_node_allocation
 from ...common.protocol.pool_file import PoolFile
 
 _MODULE = "jupyter_dist_server.placement.nodes.lease_on_node"

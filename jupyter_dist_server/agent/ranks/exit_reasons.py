@@ -8,8 +8,8 @@ import signal
 import time
 from itertools import takewhile
 
-from ...common.processes.memory_watch import MemoryWatch
-from ...common.processes.process_ref import OTHER_SIZE, ProcessRef
+from ...common.processes.control_groups import MemoryWatch
+from ...common.processes.process_ref import OTHER_SIZE
 from ...common.protocol.agents.agent_messages import RankState
 from ...common.protocol.agents.rank_start import Failed
 from ...common.protocol.failure_reason import Reason
@@ -75,9 +75,7 @@ class Deaths:
         if not cause:
             cause = exit_words(status)
             killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-            if killed and rank.pid and rank.start_ticks:
-                age = ProcessRef(rank.pid, rank.start_ticks).age
-                cause += self._memory.explain(rank.pid, age)
+            cause += self._memory.explain() if killed else ""
             rank.stderr = self._last_lines(rank.rank)
             # gloo does not say which one; of two ranks it can only be the other.
             other = f"rank {1 - rank.rank}" if self.world_size == 2 else "another rank"

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ...common.files.stderr_file import KEPT, START_BYTES
 from ...common.pool_folder import log_tail
+from ...common.protocol.agents.rank_start import STDERR_KEPT, STDERR_START_BYTES
 
 _LINES = 200
 CRASH = "Fatal Python error"
@@ -50,7 +50,7 @@ class RankLogs:
             return ""
         descriptor, cell, begin = self._stderr[rank]
         if of_cell:
-            begin = max(begin, int.from_bytes(os.pread(cell, START_BYTES, 0), "little"))
+            begin = max(begin, int.from_bytes(os.pread(cell, STDERR_START_BYTES, 0), "little"))
         size = os.fstat(descriptor).st_size
         if size < begin:  # somebody has emptied it, as ``> /dev/stderr`` in a shell does
             begin = 0
@@ -64,7 +64,7 @@ class RankLogs:
 
     def lines(self, rank: int) -> list[str]:
         """Return the last lines of all that is there, a crash's stack at the end."""
-        text = self.stderr(rank, KEPT)
+        text = self.stderr(rank, STDERR_KEPT)
         log = self.of_process(rank, _LINES)
         crash = next((place for place, line in enumerate(log) if line.startswith(CRASH)), len(log))
         return [*log[:crash], *_as_shown(text), *log[crash:]][-_LINES:]

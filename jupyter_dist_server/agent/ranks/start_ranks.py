@@ -18,8 +18,7 @@ import psutil
 
 from ...common.pool_folder import REMOTE_CHANNELS
 from ...common.processes.process_ref import ProcessRef, call_ourselves
-from ...common.protocol.agents.agent_messages import RankState, StartRanks
-from ...common.protocol.agents.gpu_reference import GpuReference
+from ...common.protocol.agents.agent_messages import GpuReference, RankState, StartRanks
 from ...common.protocol.agents.rank_start import RankOrders
 from ...common.protocol.failure_reason import Reason
 from ...common.protocol.node_addresses import RankAddress

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from ...common.network.peers import check_unix_peer
+from ...common.peers import check_unix_peer
 from ...common.pool_folder import store_socket
 from ...common.protocol.store_messages import (
     FRAME,

@@ -1,4 +1,4 @@
-"""Evidence on why ranks wait: asked of all at once, and had from outside where one is silent."""
+"""Evidence of why ranks wait: asked of all, and gathered from outside where one is silent."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import os
 import re
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
+from ...common.patience import patience
 from ...common.pool_folder import STACK_SIGNAL, recorder_socket, stack_file
 from ...common.processes.process_ref import ProcessRef
 from ...common.processes.why_silent import why_each_silent
@@ -21,6 +23,7 @@ from ...common.protocol.ranks.evidence import (
     Frame,
     RankEvidence,
 )
+from ...common.protocol.ranks.rank_messages import RankStatus
 from ...common.recorded_collectives import (
     collectives_of,
     is_below_users_code,
@@ -30,13 +33,6 @@ from ...common.recorded_collectives import (
 )
 from .rank_connection import RankConnection
 
-PATIENCE = 1.0
-"""Seconds within which a rank answers; one that does not holds the GIL, or is stopped."""
-_RECORDER = 0.5
-"""The same for its recorder, which is in C++, and for the signal that makes it write its stack."""
-_LOOK_EVERY = 0.01
-_MOST = 1 << 24
-"""Bytes that a recorder's answer may have."""
 _ASK = (
     b"POST /handler/fr_trace_json HTTP/1.1\r\nHost: localhost\r\n"
     b"Content-Length: 0\r\nConnection: close\r\n\r\n"
@@ -57,17 +53,11 @@ async def gather_evidence(
 ) -> Evidence:
     """Return what is known of every rank of a pool, whatever state it is in.
 
-    Parameters
-    ----------
-    connection : RankConnection
-        To their control channels.
-    ranks : iterable
-        Their processes: those that do not answer are looked at from outside.
-    signal : bool
-        Whether a rank that holds the GIL may be signalled, to write its stack. That ends a
-        ``sleep`` or ``poll`` of its C code early, so somebody must have asked.
+    The processes of `ranks` that do not answer are inspected from outside. With `signal`, a rank
+    that holds the GIL is signalled to write its stack. That ends a ``sleep`` or ``poll`` of its
+    C code early, so only on a user's request.
     """
-    said = await connection.request(EvidenceRequest(), EvidenceReply, timeout=PATIENCE)
+    said = await connection.request(EvidenceRequest(), EvidenceReply, timeout=patience.answer)
     since = max((reply.group_since for reply in said.values()), default=0.0)
     processes = {
         rank.rank: ProcessRef(rank.pid, rank.start_ticks)
@@ -92,7 +82,7 @@ async def gather_evidence(
     found |= {
         rank: RankEvidence(condition="dead", why=why) for rank, why in connection.dead.items()
     }
-    return dict(sorted(found.items()))  # the next look finds the same words
+    return dict(sorted(found.items()))  # so that the next look finds the same words
 
 
 def _of_reply(reply: EvidenceReply) -> RankEvidence:
@@ -123,7 +113,7 @@ async def _from_outside(
 async def _ask_recorder(socket: Path, since: float) -> list[Collective] | None:
     """Ask the thread in C++ that serves a rank's recorder."""
     with contextlib.suppress(OSError, ValueError, asyncio.TimeoutError):
-        answer = await asyncio.wait_for(_post(socket), _RECORDER)
+        answer = await asyncio.wait_for(_post(socket), patience.answer)
         _, _, body = answer.partition(b"\r\n\r\n")
         return collectives_of(read_json(body), since)
     return None
@@ -133,30 +123,26 @@ async def _post(socket: Path) -> bytes:
     reader, writer = await asyncio.open_unix_connection(str(socket))
     try:
         writer.write(_ASK)
-        parts, size = [], 0
-        while (part := await reader.read(1 << 16)) and size < _MOST:
-            parts.append(part)
-            size += len(part)
-        return b"".join(parts)
+        return await reader.read()
     finally:
         writer.close()
 
 
 async def signalled_stack(file: Path, process: ProcessRef | None) -> list[Frame]:
-    """Have a rank's main thread write where it is; `faulthandler` does so in a signal handler."""
+    """Signal a rank to write its main thread's stack, which `faulthandler` does; return it."""
     if process is None or not file.exists() or process.find() is None:
         return []
     before = file.stat().st_size
     with contextlib.suppress(OSError, asyncio.TimeoutError):
         if not _catches_signal(process.pid):
-            return []  # the file is that of the rank which this one replaces
+            return []  # it starts, and the file is that of its predecessor
         os.kill(process.pid, STACK_SIGNAL)
-        return _read_stack(await asyncio.wait_for(_grown(file, before), _RECORDER))
+        return _read_stack(await asyncio.wait_for(_grown(file, before), patience.answer))
     return []
 
 
 def _catches_signal(pid: int) -> bool:
-    """Tell whether a process does not die of a `STACK_SIGNAL`, as a rank does that starts."""
+    """Tell whether a process survives a `STACK_SIGNAL`; a rank that is starting does not."""
     status = Path(f"/proc/{pid}/status").read_text()
     mask = status.partition("SigCgt:")[2].split()[0]
     return bool(int(mask, 16) >> (STACK_SIGNAL - 1) & 1)
@@ -166,7 +152,7 @@ async def _grown(file: Path, before: int) -> str:
     """Return what was written to a file, once nothing more comes."""
     size = before
     while True:
-        await asyncio.sleep(_LOOK_EVERY)
+        await asyncio.sleep(0.01)
         now = file.stat().st_size
         if now > before and now == size:
             return file.read_bytes()[before:].decode(errors="replace")
@@ -190,3 +176,28 @@ def _module(file: str) -> str:
     """Return the name of a package's module by its file; of others, the last part."""
     _, installed, inside = file.removesuffix(".py").rpartition("-packages/")
     return inside.replace("/", ".") if installed else Path(file).stem
+
+
+class Standstill:
+    """Tells whether ranks make progress, from their statuses at several times."""
+
+    def __init__(self) -> None:
+        self.since: dict[int, float] = {}
+        """By rank, when it was first seen at the place where it is busy, in seconds since 1970."""
+        self._places: dict[int, tuple[object, ...]] = {}
+
+    def is_seen(self, said: dict[int, RankStatus], living: Iterable[int]) -> bool:
+        """Tell whether a living rank is silent, or busy at the same place as at the last look.
+
+        The collectives that a rank has begun are counted: in a loop, the next one is another.
+        """
+        before, since = self._places, self.since
+        self._places = {
+            rank: (one.since, one.whereabouts, one.calls)
+            for rank, one in said.items()
+            if one.state == "busy"
+        }
+        same = {rank for rank, place in self._places.items() if before.get(rank) == place}
+        now = time.time()
+        self.since = {rank: since[rank] if rank in same else now for rank in self._places}
+        return bool(same) or any(rank not in said for rank in living)

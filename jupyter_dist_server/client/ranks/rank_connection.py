@@ -1,4 +1,4 @@
-"""Questions to the ranks of a pool, and their answers."""
+"""Sends requests to the ranks of a pool, and takes their replies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...common.protocol.ranks.rank_messages import (
     read_content,
 )
 from ...common.rank_specs import format_ranks
-from .rank_sockets import RankSockets, Topics, output_topics
+from .rank_sockets import RankSockets, output_topics
 
 _LOG = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def rank_silent(causes: Mapping[int, Cause], world_size: int) -> DistError:
 
 
 def read_reply(rank: int, message: Message, form: type[Reply]) -> Reply | None:
-    """Return what a rank has replied; `None`, and a line in the log, if it is something else."""
+    """Return what a rank has replied; `None`, and a line in the log, if it is malformed."""
     content = message["content"]
     try:
         return read_content(content, form)
@@ -50,6 +50,12 @@ def read_reply(rank: int, message: Message, form: type[Reply]) -> Reply | None:
         kind = message["header"]["msg_type"]
         _LOG.error("The %s of rank %s cannot be used: %s", kind, rank, why)
         return None
+
+
+def read_replies(messages: Mapping[int, Message], form: type[Reply]) -> dict[int, Reply]:
+    """Return what ranks have replied, without those that replied something else."""
+    replies = {rank: read_reply(rank, message, form) for rank, message in messages.items()}
+    return {rank: reply for rank, reply in replies.items() if reply is not None}
 
 
 def why_no_reply(message: Message) -> str:
@@ -70,31 +76,15 @@ def replies_of(answers: Mapping[int, asyncio.Future[Message]]) -> dict[int, Mess
 
 
 class RankConnection(RankSockets):
-    """A connection to all ranks of one pool, which asks them questions.
+    """A connection to all ranks of one pool, for requests to them."""
 
-    Parameters
-    ----------
-    folder, channels, topics
-        See `RankSockets`.
-
-    Attributes
-    ----------
-    subshells : dict
-        By rank, the id of a thread there that answers while a cell runs.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        channels: Collection[str] = ("control",),
-        topics: Topics = output_topics,
-    ) -> None:
-        super().__init__(folder, channels, topics)
+    def __init__(self, folder: Path, channels: Collection[str] = ("control",)) -> None:
+        super().__init__(folder, channels, output_topics)
         self.subshells: dict[int, str] = {}
         self._answers: dict[tuple[str, int], asyncio.Future[Message]] = {}
 
     def on_message(self, rank: int, channel: str, message: Message) -> None:
-        """Take an answer; subclasses take whatever else a rank says."""
+        """Take a reply; subclasses take whatever else a rank says."""
         answer = self._answers.get((message["parent_header"].get("msg_id", ""), rank))
         if channel == "iopub" or not answer:
             self.on_news(rank, channel, message)
@@ -102,7 +92,7 @@ class RankConnection(RankSockets):
             answer.set_result(message)
 
     def on_news(self, rank: int, channel: str, message: Message) -> None:
-        """Take a message that answers no question; for subclasses."""
+        """Take a message that is no reply; for subclasses."""
 
     def begin(
         self,
@@ -114,7 +104,7 @@ class RankConnection(RankSockets):
         buffers: Sequence[Any] = (),
         header: Content | None = None,
     ) -> dict[int, asyncio.Future[Message]]:
-        """Send one request to ranks; return what becomes their replies, or is cancelled."""
+        """Send one request to ranks; return the futures of their replies."""
         message = self.session.msg(kind, content)
         message["header"] |= header or {}
         request, loop = message["header"]["msg_id"], asyncio.get_running_loop()
@@ -141,29 +131,10 @@ class RankConnection(RankSockets):
     ) -> dict[int, Message]:
         """Send one request to ranks and wait for their replies.
 
-        Parameters
-        ----------
-        kind : str
-            The message type, such as ``complete_request``.
-        content : dict
-            The message's content.
-        ranks : iterable of int or None
-            Whom to ask; `None` is every living rank.
-        channel : str
-            ``control`` is answered while a cell runs, ``shell`` after it.
-        buffers : sequence
-            Binary data that goes with the message, uncopied.
-        header : dict or None
-            What the message's header says besides the usual.
-        timeout : float or None
-            Seconds to wait; `None` is for as long as the ranks live, and for callers who look
-            themselves whether one is stopped, as `ask_at_length` does.
-
-        Returns
-        -------
-        dict
-            The whole reply (``content``, ``buffers``, …) by rank, without the ranks that died or
-            did not answer in time.
+        The channel ``control`` is answered while a cell runs, ``shell`` after it. `header` is added
+        to the message's header. Without a timeout, it is for the caller to notice that a rank is
+        stopped, as `ask_at_length` does. Returns the messages by rank, without the ranks that died
+        or did not answer in time.
         """
         living = self._living(ranks)
         answers = self.begin(kind, content, living, channel=channel, buffers=buffers, header=header)
@@ -184,18 +155,14 @@ class RankConnection(RankSockets):
         channel: str = "control",
         timeout: float,
     ) -> dict[int, Reply]:
-        """Send one of our own requests to ranks, as `ask` does; return replies of a form by rank.
-
-        A rank that answers something else is left out too.
-        """
+        """Send one of our own requests to ranks, as `ask` does; return valid replies by rank."""
         said = await self.ask(
             request.kind, request.content, ranks, channel=channel, timeout=timeout
         )
-        replies = {rank: read_reply(rank, message, form) for rank, message in said.items()}
-        return {rank: reply for rank, reply in replies.items() if reply is not None}
+        return read_replies(said, form)
 
     def tell(self, request: RankRequest, ranks: Iterable[int] | None = None) -> None:
-        """Send a request to the control channel of living ranks; nobody waits for replies."""
+        """Send a request without a reply to the control channel of living ranks."""
         living = self._living(ranks)
         self.send(self.session.msg(request.kind, request.content), living, "control")
 
@@ -206,7 +173,7 @@ class RankConnection(RankSockets):
     async def status(
         self, timeout: float = 2.0, ranks: Iterable[int] | None = None
     ) -> dict[int, RankStatus]:
-        """Ask living ranks how they are; those that do not answer in time are left out."""
+        """Ask living ranks for their status; those that do not answer in time are left out."""
         return await self.request(StatusRequest(), RankStatus, ranks, timeout=timeout)
 
     async def close(self) -> None:
@@ -215,7 +182,7 @@ class RankConnection(RankSockets):
         await super().close()
 
     def give_up(self, rank: int | None = None) -> None:
-        """Expect nothing any more from one rank, or from all."""
+        """Expect no more replies from one rank, or from all."""
         for (_, asked), answer in list(self._answers.items()):
             if rank in (None, asked):
                 answer.cancel()

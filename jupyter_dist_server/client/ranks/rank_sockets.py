@@ -11,15 +11,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 import zmq
 from jupyter_client.session import DELIM
 
-from ...common.network.curve import show_client_keys
 from ...common.pool_folder import endpoint, read_addresses, read_config
 from ...common.protocol.jupyter_messages import Message
+from ...common.protocol.node_addresses import show_client_keys
 from ...common.protocol.pool_session import PoolSession
 from ...common.protocol.ranks.cell_messages import cell_topic
 
@@ -33,12 +32,6 @@ Topics = Callable[[int, str], Iterable[bytes]]
 _EVENTS, _READABLE, _MORE = int(zmq.EVENTS), int(zmq.POLLIN), int(zmq.SNDMORE)
 _PARTS = 6
 """Of a message before its buffers: delimiter, signature, headers, metadata, content."""
-_SLICE = 0.02
-"""Seconds for which messages are read before the loop does something else."""
-_KEEPALIVE = 60
-"""Seconds of silence between nodes before TCP says something."""
-_FIRST_NUDGE, _LAST_NUDGE = 0.1, 10.0
-"""Seconds between two nudges, at first and at last: a rank may be stopped for hours."""
 
 
 def output_topics(rank: int, session: str) -> list[bytes]:
@@ -71,45 +64,25 @@ def _context(process: int) -> zmq.Context[zmq.Socket[bytes]]:
 class RankSockets:
     """Sockets to all ranks of one pool, with a session of their own; used in one event loop.
 
-    Parameters
-    ----------
-    folder : Path
-        The pool's private folder.
-    channels : collection of str
-        Of `CHANNELS` in `common.pool_folder`, those that are wanted.
-    topics : callable
-        What to subscribe to on ``iopub``.
-
-    Attributes
-    ----------
-    dead : dict
-        Ranks that are gone, and why, see `note_death`.
-
-    Raises
-    ------
-    OSError
-        If the pool has ended.
+    `channels` are those that are wanted of `CHANNELS` in `common.pool_folder`; `topics` returns
+    what to subscribe to on ``iopub``. Raises `OSError` if the pool has ended.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        channels: Collection[str] = ("control",),
-        topics: Topics = output_topics,
-    ) -> None:
+    def __init__(self, folder: Path, channels: Collection[str], topics: Topics) -> None:
         config = read_config(folder)
         self.folder = folder
         self.record = config.record
-        """As it was before the start."""
+        """The record as it was before the start."""
         self.world_size = config.world_size
         self.gpus = [rank.gpu for rank in config.ranks]
-        """As far as that was known before the start: other nodes choose theirs."""
+        """As far as known before the start: other nodes choose theirs."""
         self.nodes = {rank: node.name for node in config.nodes for rank in node.ranks}
         """On which node each rank is, if there are several."""
         self.session = PoolSession(key=config.key.encode(), username="jupyter-dist")
         self.elsewhere = frozenset(range(self.world_size)) - frozenset(config.own)
         """Ranks on other nodes."""
         self.dead: dict[int, str] = {}
+        """Ranks that are gone, and why."""
         self._keys = config.keys
         self._channels = channels
         self._topics = topics
@@ -126,13 +99,13 @@ class RankSockets:
     def _open(self, rank: int, channel: str) -> None:
         address = self._addresses.get(rank)
         if rank in self.elsewhere and not address:
-            return  # its node never came up, which its agent says
+            return  # its node did not start
         socket = _context(os.getpid()).socket(zmq.SUB if channel == "iopub" else zmq.DEALER)
         socket.linger = 0
         socket.set_hwm(0)
         if address:  # a firewall between nodes forgets connections on which nothing is said
             socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
-            socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, _KEEPALIVE)
+            socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, 60)
         if channel == "iopub":
             for topic in self._topics(rank, self.session.session):
                 socket.subscribe(topic)
@@ -142,14 +115,14 @@ class RankSockets:
             show_client_keys(socket, self._keys)
         socket.connect(endpoint(self.folder, rank, channel, address))
         self._sockets[rank, channel] = socket
-        # Much quicker than zmq.asyncio, which makes a future for each message.
+        # Much faster than zmq.asyncio, which creates a future for each message.
         asyncio.get_running_loop().add_reader(socket.FD, self._drain, rank, channel)
         self._drain(rank, channel)
 
     def _drain(self, rank: int, channel: str) -> None:
         """Read all messages: the socket's descriptor tells of a change only once."""
         socket = self._sockets.get((rank, channel))
-        until = time.monotonic() + _SLICE
+        until = time.monotonic() + 0.02
         while socket and not socket.closed and int(socket.get(_EVENTS)) & _READABLE:
             frames = _receive(socket) if channel == "control" else socket.recv_multipart()
             try:
@@ -157,7 +130,7 @@ class RankSockets:
                 self._hear(rank, channel, self.session.deserialize(parts))
             except Exception:  # the messages behind it, a cell's reply perhaps, are still to come
                 _LOG.exception("Handling a message of rank %s on channel %s failed", rank, channel)
-            if time.monotonic() > until:  # a rank that shows much must not hold up everybody else
+            if time.monotonic() > until:  # a rank with much output must not delay everything else
                 asyncio.get_running_loop().call_soon(self._drain, rank, channel)
                 return
 
@@ -201,9 +174,7 @@ class RankSockets:
         self.open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     # -- the subscription -------------------------------------------------------------------
@@ -226,9 +197,9 @@ class RankSockets:
         # ipykernel sends on the same socket past its event loop, which may then overlook a
         # subscription until the next one comes. So we subscribe to something else until it looks.
         for attempt in count():
-            patience = min(_FIRST_NUDGE * 1.5**attempt, _LAST_NUDGE)
+            pause = min(0.1 * 1.5**attempt, 10.0)  # a rank may be stopped for hours
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._subscribed[rank].wait(), patience)
+                await asyncio.wait_for(self._subscribed[rank].wait(), pause)
             if self._subscribed[rank].is_set():
                 return
             self._sockets[rank, "iopub"].subscribe(f"nudge-{attempt}")

@@ -1,62 +1,40 @@
-"""Questions that a rank answers while a cell runs: in a subshell, a thread beside the cell.
+"""Requests that a rank answers while a cell runs: in a subshell, a thread beside the cell.
 
-Before ipykernel 7 there are none. The control thread answers then, and a Stop waits meanwhile.
+ipykernel before version 7 has none. The control thread answers then, and Stop waits meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
 
+from ...common.patience import patience
 from ...common.protocol.jupyter_messages import Content, Message
 from .rank_connection import RankConnection
-
-_ANSWER = 5.0
-"""Seconds for which a rank's control thread is waited for."""
 
 
 async def subshell_of(connection: RankConnection, rank: int) -> str:
     """Return the id of a rank's subshell; empty if it has none, or does not answer."""
     if rank not in connection.subshells:
-        # Clients share one: each is a thread, and a pool outlives many a notebook's kernel.
-        listed = await connection.ask("list_subshell_request", {}, [rank], timeout=_ANSWER)
-        if rank not in listed:
+        # Clients share one: each is a thread, and a pool may outlive many kernels.
+        said = await _manage(connection, rank, "list_subshell_request")
+        if said and said["status"] == "ok" and not said["subshell_id"]:
+            said = await _manage(connection, rank, "create_subshell_request")
+            said = said and said | {"subshell_id": [said["subshell_id"]]}
+        if not said:
             return ""
-        if listed[rank]["content"]["status"] != "ok":
-            connection.subshells[rank] = ""
-            return ""
-        ids = listed[rank]["content"]["subshell_id"]
-        if not ids:
-            made = await connection.ask("create_subshell_request", {}, [rank], timeout=_ANSWER)
-            if rank not in made:
-                return ""
-            ids = [made[rank]["content"]["subshell_id"]]
-        connection.subshells[rank] = ids[0]
+        connection.subshells[rank] = said["subshell_id"][0] if said["status"] == "ok" else ""
     return connection.subshells[rank]
+
+
+async def _manage(connection: RankConnection, rank: int, kind: str) -> Content | None:
+    replies = await connection.ask(kind, {}, [rank], timeout=patience.busy_answer)
+    return replies[rank]["content"] if rank in replies else None
 
 
 async def ask_beside(
     connection: RankConnection, kind: str, content: Content, rank: int, timeout: float
 ) -> Content | None:
-    """Ask a rank something.
-
-    Parameters
-    ----------
-    connection : RankConnection
-        To the rank, among others.
-    kind : str
-        The message type, such as ``complete_request``.
-    content : dict
-        The message's content.
-    rank : int
-        Whom to ask.
-    timeout : float
-        Seconds to wait.
-
-    Returns
-    -------
-    dict or None
-        The reply's content; `None` if none came in time.
-    """
+    """Send one rank a request, and return the content of its reply, if it comes in time."""
 
     async def answer() -> Content | None:
         subshell = await subshell_of(connection, rank)
@@ -71,7 +49,7 @@ async def ask_beside(
     except asyncio.TimeoutError:
         return None
     if said and said["status"] != "ok":
-        connection.subshells.pop(rank, None)  # whoever made it may have ended it
+        connection.subshells.pop(rank, None)  # another client may have ended it
     return said
 
 

@@ -1,4 +1,4 @@
-"""What the variables of ranks hold, as the ranks tell it between cells."""
+"""Asks ranks, between cells, what their variables hold."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...common.errors import DistError
+from ...common.patience import patience
 from ...common.protocol.jupyter_messages import Message
 from ...common.protocol.ranks.memory_messages import (
     EstimateReply,
@@ -18,32 +19,21 @@ from ...common.protocol.ranks.variable_messages import VariablesReply, Variables
 from ...common.rank_specs import name_ranks
 from ..long_requests import ask_at_length
 from ..pool_client import PoolClient
-from ..ranks.rank_connection import RankConnection, read_reply, replies_of, why_no_reply
-
-_PATIENCE = 5.0
-"""Seconds within which a rank says that it is there; a busy machine may keep it from that."""
+from ..ranks.rank_connection import (
+    RankConnection,
+    read_replies,
+    read_reply,
+    replies_of,
+    why_no_reply,
+)
 
 
 async def variables_of(
     client: PoolClient, names: Sequence[str], ranks: Sequence[int], *, only_trained: bool = False
 ) -> dict[int, VariablesReply]:
-    """Ask ranks what variables hold; none of them waits for another one.
+    """Ask ranks what variables hold, given by `names` or expressions; without any, all variables.
 
-    Parameters
-    ----------
-    client : PoolClient
-        Connected.
-    names : sequence of str
-        Names or expressions; if there are none, all variables of the user.
-    ranks : sequence of int
-        Whom to ask.
-    only_trained : bool
-        Whether only modules and optimizers are wanted.
-
-    Raises
-    ------
-    DistError
-        If a rank died, is stopped, runs a cell, or does not have a variable.
+    Raises `DistError` if a rank died, is stopped, runs a cell, or does not have a variable.
     """
     request = VariablesRequest(list(names), only_trained)
     messages = await ask_at_length(client, request, [r for r in ranks if r not in client.dead])
@@ -60,40 +50,25 @@ async def variables_of(
 
 
 class Gathered(NamedTuple):
-    """What ranks tell of their variables within a limited time."""
+    """What ranks tell about their variables within a limited time."""
 
     said: dict[int, VariablesReply]
-    """Of those that do."""
     busy: list[int]
-    """They run a cell, or ran one meanwhile."""
+    """Ranks that run a cell, or ran one meanwhile."""
     silent: list[int]
 
 
 async def gather_variables(
     connection: RankConnection, request: VariablesRequest, ranks: Sequence[int], limit: float
 ) -> Gathered:
-    """Ask ranks what variables hold, and wait for those that are there to answer.
+    """Ask ranks what variables hold; those that respond may compute for `limit` seconds.
 
-    Parameters
-    ----------
-    connection : RankConnection
-        To their control channels.
-    request : VariablesRequest
-        The question.
-    ranks : sequence of int
-        Whom to ask.
-    limit : float
-        Seconds that they may compute.
-
-    Raises
-    ------
-    DistError
-        If a rank does not have a variable, cannot read it, or takes longer than `limit`.
+    Raises `DistError` if a rank does not have a variable, cannot read it, or takes longer.
     """
     answers = connection.begin(request.kind, request.content, ranks)
     try:
-        # Whoever is stopped, or holds the GIL, says nothing to this either.
-        there = await connection.status(timeout=_PATIENCE, ranks=ranks)
+        # A rank that is stopped, or in C code that holds the GIL, does not answer this either.
+        there = await connection.status(timeout=patience.busy_answer, ranks=ranks)
         if waited_for := [answers[rank] for rank in there]:
             _, slow = await asyncio.wait(waited_for, timeout=limit)
             if slow:
@@ -102,7 +77,7 @@ async def gather_variables(
     finally:
         for answer in answers.values():
             answer.cancel()
-    # It is much to read if there are many ranks.
+    # Reading the replies of many ranks takes long.
     said = await asyncio.to_thread(_read, messages)
     _check(said, ("missing", "failed"))
     return Gathered(
@@ -134,19 +109,11 @@ def _check(said: Mapping[int, VariablesReply], statuses: Sequence[str]) -> None:
 async def memory_of(client: PoolClient, ranks: Sequence[int]) -> dict[int, MemoryReply]:
     """Ask ranks what memory they use; those that died, or fail to tell, are left out."""
     living = [rank for rank in ranks if rank not in client.dead]
-    messages = await ask_at_length(client, MemoryRequest(), living)
-    said = {rank: read_reply(rank, message, MemoryReply) for rank, message in messages.items()}
-    return {rank: reply for rank, reply in said.items() if reply is not None}
+    return read_replies(await ask_at_length(client, MemoryRequest(), living), MemoryReply)
 
 
 async def estimate_of(client: PoolClient, request: EstimateRequest, rank: int) -> EstimateReply:
-    """Ask one rank how much memory a training step takes.
-
-    Raises
-    ------
-    DistError
-        If it cannot tell.
-    """
+    """Ask one rank how much memory a training step takes; raises `DistError` if it cannot tell."""
     messages = await ask_at_length(client, request, [rank])
     reply = read_reply(rank, messages[rank], EstimateReply) if messages else None
     if reply is None or reply.failure:

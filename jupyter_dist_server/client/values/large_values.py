@@ -36,7 +36,7 @@ Progress = Callable[[int, int, int], None]
 
 
 class Lost(Exception):
-    """A rank has died meanwhile, or has no memory for it."""
+    """A rank has died meanwhile, or has no memory for the value."""
 
     def __init__(self, rank: int) -> None:
         super().__init__(rank)
@@ -59,10 +59,7 @@ async def spread(
 ) -> dict[int, Message]:
     """Send a value to ranks on other nodes: once to each node, where its ranks share it.
 
-    Returns
-    -------
-    dict
-        Their replies, without the ranks that have not got it.
+    Ranks that have not received it are missing in the returned replies.
     """
     by_node: dict[str, list[int]] = {}
     for rank in ranks:
@@ -90,13 +87,7 @@ async def _send(
     buffers: Sequence[memoryview],
     progress: Progress,
 ) -> SharedAddress:
-    """Send buffers to a rank; return where processes of its node can read them.
-
-    Raises
-    ------
-    Lost
-        If they cannot be there.
-    """
+    """Send buffers to a rank; return where processes of its node can read them, or raise `Lost`."""
     size = shared_size(buffer.nbytes for buffer in buffers)
     done = 0
     found: SharedAddress | None = None
@@ -118,13 +109,7 @@ async def _send(
 async def load(
     client: PoolClient, name: str, sizes: dict[int, list[int]], progress: Progress
 ) -> dict[int, list[Buffer]]:
-    """Return the buffers of some sizes that ranks keep.
-
-    Raises
-    ------
-    Lost
-        If one keeps them no more.
-    """
+    """Return the buffers of some sizes that ranks keep; raises `Lost` if one keeps them no more."""
     loading = (_load(client, rank, name, each, progress) for rank, each in sizes.items())
     return dict(zip(sizes, await all_of(loading), strict=True))
 
@@ -162,7 +147,7 @@ async def _ask(
 
 
 async def _some_at_once(moves: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Do all of it, a few at once, and each only when it is its turn."""
+    """Run a few of these at once; each starts only when it is its turn."""
     turn = iter(moves)
 
     async def work() -> None:
@@ -173,7 +158,7 @@ async def _some_at_once(moves: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Return what all of it returns; if one fails, the others are ended."""
+    """Return the results of all of these; if one fails, the others are cancelled."""
     tasks = [asyncio.create_task(one) for one in work]
     try:
         return await asyncio.gather(*tasks)

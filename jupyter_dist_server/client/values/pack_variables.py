@@ -1,4 +1,4 @@
-"""Pickling variables for ranks, and unpickling values of ranks, with errors that name them."""
+"""Pickles variables for ranks and unpickles their values, with errors that name them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,15 @@ from typing import Any
 
 from ...common.errors import DistError
 from ...common.pickling import Packed, pack, unpack
-from .move_report import why_of
+from ...common.protocol.ranks.rank_messages import ValueReply
+from ...common.rank_specs import name_ranks
 
 RESERVED = frozenset(["torch", "dist", "rank", "local_rank", "world_size", "gpu_id", "device"])
-"""Variables that a pool gives its ranks, and that are not overwritten."""
+"""Variables that a pool sets on its ranks, and that are not overwritten."""
 
 
 def pack_variables(values: dict[str, Any]) -> Packed:
-    """Pickle variables of the notebook.
-
-    Raises
-    ------
-    DistError
-        If a name is not allowed, or a value cannot be sent.
-    """
+    """Pickle variables of the notebook; raises `DistError` if a name or a value is refused."""
     for name in values:
         if not name.isidentifier():
             raise DistError("bad_name", f"“{name}” is not a valid variable name.", "Use --as NAME.")
@@ -45,13 +40,7 @@ def pack_variables(values: dict[str, Any]) -> Packed:
 
 
 def unpack_value(expression: str, rank: int, buffers: Sequence[Any]) -> Any:
-    """Unpickle a value of a rank.
-
-    Raises
-    ------
-    DistError
-        If it cannot be read here.
-    """
+    """Unpickle a value of a rank; raises `DistError` if it cannot be read here."""
     try:
         return unpack(buffers)
     except Exception as error:
@@ -64,7 +53,7 @@ def unpack_value(expression: str, rank: int, buffers: Sequence[Any]) -> Any:
 
 
 def _how_to_read(expression: str, error: Exception) -> str:
-    """Return what to do about an error, where that is known."""
+    """Return what to do about an error, if that is known."""
     if isinstance(error, ImportError):
         return "Install its modules in the notebook's environment too."
     if "process group" in str(error):  # which torch wants to wrap a model again
@@ -73,3 +62,56 @@ def _how_to_read(expression: str, error: Exception) -> str:
             f"`{expression}.module` or `{expression}.state_dict()`."
         )
     return ""
+
+
+_IMPORT_ERRORS = ("ModuleNotFoundError", "ImportError")
+_INSTALL = "Its modules must be installed there, or be in the ranks' working directory."
+
+Replies = dict[int, tuple[ValueReply, list[Any]]]
+"""By rank, with the buffers that came along."""
+
+
+def raise_failures(expression: str, replies: Replies) -> None:
+    """Raise the `DistError` for ranks that replied with a failure, if any."""
+    failures: dict[tuple[str, str], list[int]] = {}
+    for rank, (reply, _) in sorted(replies.items()):
+        if reply.status not in ("ok", "no_memory"):
+            failures.setdefault((reply.status, reply.why), []).append(rank)
+    for (status, why), ranks in failures.items():
+        where = name_ranks(ranks)
+        why = why.strip().rstrip(".")
+        if status == "missing":
+            verb = "has" if len(ranks) == 1 else "have"
+            raise DistError(
+                "value_missing",
+                f"{where.capitalize()} {verb} no `{why}`.",
+                "Run the cell that defines it on these ranks first.",
+            )
+        if status == "unsendable":
+            raise DistError("value_unsendable", f"`{expression}` of {where} cannot be sent: {why}.")
+        if status == "unreadable":
+            raise DistError(
+                "value_unreadable",
+                f"{expression.capitalize()} cannot be read on {where}: {why}.",
+                _INSTALL if why.startswith(_IMPORT_ERRORS) else "",
+            )
+        raise DistError("value_failed", f"`{expression}` failed on {where}: {why}.")
+
+
+def arrivals(expression: str, replies: Replies) -> list[str]:
+    """Say which values left a GPU."""
+    on_gpu = {rank: reply.devices for rank, (reply, _) in replies.items() if reply.devices}
+    devices = sorted({device for names in on_gpu.values() for device in names})
+    return arrival(f"`{expression}`", devices, name_ranks(sorted(on_gpu)) if on_gpu else "")
+
+
+def arrival(names: str, devices: list[str], owner: str) -> list[str]:
+    """Say that values left a GPU, if they were on one."""
+    if not devices:
+        return []
+    return [f"{names} was on {', '.join(devices)} of {owner} and is now on the CPU."]
+
+
+def why_of(error: BaseException) -> str:
+    """Return an error's message, as a part of a sentence."""
+    return str(error).rstrip(".") or type(error).__name__

@@ -1,4 +1,4 @@
-"""Moving values between the notebook and the ranks: the notebook's side."""
+"""The notebook's side of moving values between the notebook and the ranks."""
 
 from __future__ import annotations
 
@@ -37,8 +37,15 @@ from ..long_requests import ask_at_length
 from ..pool_client import PoolClient
 from ..ranks.rank_connection import read_reply, why_no_reply
 from .large_values import Lost, Progress, Run, all_of, load, spread
-from .move_report import Replies, arrival, arrivals, raise_failures, why_of
-from .pack_variables import pack_variables, unpack_value
+from .pack_variables import (
+    Replies,
+    arrival,
+    arrivals,
+    pack_variables,
+    raise_failures,
+    unpack_value,
+    why_of,
+)
 from .splitting import split
 
 
@@ -49,23 +56,14 @@ class Moved:
     nbytes: int
     """Size of the values, each counted once, however many ranks received it."""
     notices: list[str] = field(default_factory=list)
-    """What the user should know."""
 
 
 class Mover:
     """Moves values between this process and the ranks of one pool.
 
-    Values are pickled and unpickled in the calling thread: it is the user's code that runs then,
-    and an interrupt ends it.
-
-    Parameters
-    ----------
-    client : PoolClient
-        Connected.
-    run : callable
-        Runs a coroutine in the client's event loop and returns its result.
-    progress : callable
-        Called in that loop, see `Progress`.
+    Values are pickled and unpickled in the calling thread: this runs the user's code, and an
+    interrupt ends it. `run` runs a coroutine in the client's event loop, where `progress` is
+    called. All methods raise `DistError` if a rank died, or a value cannot be sent or read.
     """
 
     def __init__(
@@ -78,11 +76,7 @@ class Mover:
     def push(self, values: dict[str, Any], ranks: Sequence[int]) -> Moved:
         """Set variables on ranks; it takes effect at once, also while a cell runs there.
 
-        Raises
-        ------
-        DistError
-            If a name is not allowed or a value cannot be sent, and then nothing has changed on
-            any rank; or if a rank cannot read it.
+        If a value cannot be sent, nothing has changed on any rank.
         """
         self._check_alive(ranks)
         packed = pack_variables(values)
@@ -94,11 +88,6 @@ class Mover:
         """Split a value along its first dimension, and set one part on each rank.
 
         The first ranks get one item more where the split is uneven.
-
-        Raises
-        ------
-        DistError
-            If the value cannot be split; and as `push` does.
         """
         self._check_alive(ranks)
         packed = [pack_variables({name: part}) for part in split(name, value, len(ranks))]
@@ -109,13 +98,7 @@ class Mover:
         return Moved(nbytes, arrival(f"`{name}`", devices, "the notebook"))
 
     def pull(self, expression: str, ranks: Sequence[int]) -> tuple[dict[int, Any], Moved]:
-        """Return the value of an expression on each rank, also while a cell runs there.
-
-        Raises
-        ------
-        DistError
-            If a rank does not have it, or it cannot be sent or read.
-        """
+        """Return the value of an expression on each rank, also while a cell runs there."""
         try:
             compile(expression, "<value>", "eval")
         except (SyntaxError, ValueError):
@@ -131,7 +114,7 @@ class Mover:
     ) -> str:
         """Send a function, its arguments, named arguments and source; return its name there.
 
-        `name_code` is as that of `pack`; it may add to the source.
+        `name_code` is as in `pack`; it may add to the source.
         """
         self._check_alive(ranks)
         namespaces: list[dict[str, Any]] = []
@@ -151,7 +134,7 @@ class Mover:
         return self._fetch("the result", ranks, call)[0]
 
     def forget(self, call: str, ranks: Sequence[int]) -> None:
-        """Let ranks drop a function and its result; none of them replies."""
+        """Let ranks drop a function and its result."""
         self._run(self._tell(ForgetRequest(call), ranks))
 
     # -- the messages -----------------------------------------------------------------------
@@ -206,7 +189,7 @@ class Mover:
 
     @contextlib.contextmanager
     def _parcel_of(self, ranks: Sequence[int]) -> Iterator[str]:
-        """Return as what ranks may keep a value for us, which they drop at last."""
+        """Give the name under which ranks may keep a value for us, which they drop at the end."""
         name = uuid.uuid4().hex if ranks else ""
         try:
             yield name

@@ -12,34 +12,18 @@ from ...common.errors import DistError
 
 def split(name: str, value: Any, count: int) -> list[Any]:
     """Cut a value into parts along its first dimension, as evenly as possible."""
-    _check_layout(name, value)
     try:
         size, rest = divmod(len(value), count)
         ends = [size * n + min(n, rest) for n in range(count + 1)]
         by_position = getattr(value, "iloc", value)  # pandas takes numbers for labels otherwise
         return [by_position[begin:end] for begin, end in itertools.pairwise(ends)]
-    except (TypeError, KeyError, IndexError) as error:
+    except (TypeError, KeyError, IndexError, RuntimeError) as error:
+        why = str(error).partition(". ")[0]  # torch goes on with all backends that it has
         raise DistError(
             "value_not_a_sequence",
-            f"`{name}` cannot be split: {error}.",
-            "Scatter a tensor, an array or a sequence.",
+            f"`{name}` cannot be split: {why}.",
+            "Scatter a dense tensor, an array or a sequence.",
         ) from error
-
-
-def _check_layout(name: str, value: Any) -> None:
-    """Refuse tensors of which torch takes no slices."""
-    layout = str(getattr(value, "layout", "")).removeprefix("torch.")
-    if getattr(value, "is_nested", False) is True:
-        kind, remedy = "nested", "Scatter the list that its unbind() returns"
-    elif layout.startswith("sparse"):
-        kind, remedy = layout, "Scatter what its to_dense() returns"
-    else:
-        return
-    raise DistError(
-        "value_not_a_sequence",
-        f"`{name}` cannot be split: it is a {kind} tensor.",
-        f"{remedy}, or push a part of it to each rank.",
-    )
 
 
 def concatenate(name: str, values: Sequence[Any]) -> Any:

@@ -18,18 +18,14 @@ from .own_files import OwnFile, own_any
 from .shared_folder import folder, guard, is_free, lock_file, new_file
 
 _TRIES = 5
-"""How often files are made anew at once, while somebody goes on removing them."""
+"""How often files are created again at once, while somebody goes on removing them."""
 
 
 class InheritedLease:
-    """The files of a lease, held until they are closed; they say that it is us.
+    """The files of a lease, held until they are closed; they say that it is ours.
 
-    If somebody removes them, they are made anew: others must go on to see the lease.
-
-    Parameters
-    ----------
-    descriptors : list of int
-        Of a `jobs.leases.lease.Lease`; the last one says who holds it.
+    The last of the `descriptors` of a `Lease` says who holds it. If files are removed, they are
+    created again, so that others still see the lease.
     """
 
     def __init__(self, descriptors: list[int]) -> None:
@@ -45,17 +41,17 @@ class InheritedLease:
         self.tell(pid=os.getpid())
 
     def fileno(self) -> int | None:
-        """Return what can be read once the files have changed, for `mend` to be called."""
+        """Return what can be read once the files have changed, and `mend` should be called."""
         return self._events.fileno() if self._events else None
 
     def tell(self, **fields: Any) -> None:
-        """Tell others something else of the holder."""
+        """Change what others can read about the holder."""
         self._said = msgspec.structs.replace(self._said, **fields)
         holder = self._files[-1].fileno()
         os.ftruncate(holder, os.pwrite(holder, self._said.encode(), 0))
 
     def mend(self) -> None:
-        """Make files anew that somebody has removed."""
+        """Create files again that were removed."""
         if self._events:
             self._events.read()
         for _ in range(_TRIES):
@@ -66,7 +62,7 @@ class InheritedLease:
                 return
 
     def _make_missing(self) -> bool:
-        """Make the files anew that are not there; tell whether there were such."""
+        """Create missing files again; tell whether there were any."""
         missing = False
         for place, path in enumerate(self._paths):
             if not _is_there(path, self._files[place]):
@@ -104,7 +100,7 @@ class InheritedLease:
                     self._events.watch(path, ATTRIB | DELETE_SELF | MOVE_SELF)
 
     def close(self) -> None:
-        """Hold it no longer; what says so comes last, so that all is free for who sees that."""
+        """Release the lease; the file with the holder comes last, when all is free."""
         *locks, holder = self._files
         for file in locks:
             file.close()

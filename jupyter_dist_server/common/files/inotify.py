@@ -21,10 +21,7 @@ _EVENT = struct.Struct("iIII")
 class Inotify:
     """One instance, which counts among the few that a user may have.
 
-    Raises
-    ------
-    OSError
-        If the system has none, or no more.
+    Raises `OSError` if the system has none, or no more.
     """
 
     def __init__(self) -> None:
@@ -43,10 +40,7 @@ class Inotify:
     def watch(self, path: Path | str, events: int) -> int:
         """Watch a folder or a file, and return the number of the watch.
 
-        Raises
-        ------
-        OSError
-            If there is no such path, or the user may watch no more.
+        Raises `OSError` if there is no such path, or the user may watch no more.
         """
         watch: int = self._libc.inotify_add_watch(self.fileno(), os.fsencode(path), events)
         if watch < 0:
@@ -72,7 +66,7 @@ class Inotify:
                 data = data[_EVENT.size + length :]
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """End all watches."""
         self._file.close()
 
 

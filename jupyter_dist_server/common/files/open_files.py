@@ -1,4 +1,4 @@
-"""The limit of open files, sockets included: raised, or an error."""
+"""The limit of open files, sockets included."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from ..errors import DistError
 CLIENT_EACH = 10
 """Descriptors that a client has for each rank: five sockets, each with a connection."""
 SERVER_EACH = 14
-"""The same for a server, which runs code by REST, and watches who is busy."""
+"""The same for a server, which runs code by REST, and watches which ranks are busy."""
 _ENOUGH = 1 << 16
-"""No process of ours needs more; some programs close all that they might have, one by one."""
+"""More is of no use; some programs close all descriptors that they might have, one by one."""
 _MACOS = 10_240
-"""What macOS allows in any case; it says that there is no limit."""
+"""What macOS allows in any case, although it says that there is no limit."""
 _SPARE = 64
-"""For everything else."""
 
 
 def raise_limit() -> int:
-    """Raise this process's soft limit as far as it may and is of use; return what it is then."""
+    """Raise this process's soft limit as far as it may and is of use; return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     endless = resource.RLIM_INFINITY
     most = _ENOUGH if hard == endless else min(hard, _ENOUGH)
@@ -35,13 +34,7 @@ def raise_limit() -> int:
 
 
 def check_open_files(ranks: int, each: int) -> None:
-    """Make sure that this process may open what so many more ranks need, `each` for one.
-
-    Raises
-    ------
-    DistError
-        If it may not.
-    """
+    """Raise `DistError` if this process may not open `each` files for so many more ranks."""
     limit = raise_limit()
     used = len(os.listdir("/dev/fd"))
     needed = used + ranks * each + _SPARE

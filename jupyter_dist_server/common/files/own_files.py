@@ -1,4 +1,4 @@
-"""Open files that a process keeps for itself: nothing that it forks or starts has them."""
+"""Open files that a process keeps for itself: its forks and subprocesses do not have them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ import weakref
 
 
 class OwnFolder:
-    """An open folder; Python's files are none.
-
-    Parameters
-    ----------
-    descriptor : int
-        Closed with this.
-    """
+    """An open folder, which Python's files cannot be."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -45,7 +39,7 @@ def own_any(descriptor: int) -> OwnFile:
 
 
 def own(descriptor: int) -> io.FileIO:
-    """Keep a descriptor for this process alone: what it forks or starts does not share it."""
+    """Keep a descriptor for this process alone."""
     os.set_inheritable(descriptor, False)
     file = io.FileIO(descriptor, "r")
     _owned.add(file)

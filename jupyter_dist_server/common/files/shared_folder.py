@@ -1,7 +1,7 @@
 """The folder that all users of a host share, and the files in it that processes lock.
 
 A lock is ``flock``'s: it belongs to an open file, which may be inherited, and ends with the last
-process that has it open, however that ends. See https://man7.org/linux/man-pages/man2/flock.2.html.
+process that has it open. See https://man7.org/linux/man-pages/man2/flock.2.html.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ..errors import DistError
 from .own_files import OwnFile, own, own_any
 
 FOLDER = "JUPYTER_DIST_LEASES"
-"""Environment variable: the folder, the same for everybody who shares the host's GPUs."""
+"""Environment variable: the folder, the same for all who share the host's GPUs."""
 HIDDEN = ".new-"
-"""How a file is called until it is complete."""
+"""Prefix of a file until it is complete."""
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """How files of others are opened: never through a link, never waiting."""
 
 
 def is_free(file: OwnFile, mode: int) -> bool:
-    """Try to lock a file, without waiting; tell whether that went well."""
+    """Try to lock a file, without waiting; tell whether it is locked now."""
     try:
         fcntl.flock(file, mode | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -35,12 +35,9 @@ def is_free(file: OwnFile, mode: int) -> bool:
 
 
 def folder() -> Path:
-    """Return the folder that all users of this host share; it is made if it is not there.
+    """Return the folder that all users share, and create it if needed.
 
-    Raises
-    ------
-    DistError
-        If it cannot be made, or is no folder.
+    Raises `DistError` if it cannot be created, or is no folder.
     """
     path = Path(os.environ.get(FOLDER) or _default())
     try:
@@ -56,7 +53,7 @@ def folder() -> Path:
 
 
 def guard(where: Path) -> OwnFile:
-    """Open a folder, locked as others lock it too: programs that clean up leave it alone then.
+    """Open and lock a folder, so that programs that clean up leave it alone.
 
     See https://www.freedesktop.org/software/systemd/man/latest/tmpfiles.d.html.
     """
@@ -66,7 +63,7 @@ def guard(where: Path) -> OwnFile:
 
 
 def owner_notice() -> str:
-    """Say so if the folder belongs to another user, who can remove any file in it; else nothing."""
+    """Return a notice if the folder belongs to another user, who can remove any file in it."""
     path = folder()
     owner = path.stat().st_uid
     if owner in (0, os.getuid()):
@@ -78,7 +75,7 @@ def owner_notice() -> str:
 
 
 def unusable(path: Path, error: OSError) -> DistError:
-    """Return the error for the folder, or a file in it, that this user cannot work with."""
+    """Return the error for a folder, or a file in it, that this user cannot work with."""
     return DistError(
         "leases_unusable",
         f"The lease folder {path} cannot be used: {error.strerror}.",
@@ -109,7 +106,7 @@ def _make(path: Path) -> None:
 
 
 def new_file(where: Path, content: bytes) -> tuple[Path, io.FileIO]:
-    """Make a file that everybody may read, and whose name nobody looks at."""
+    """Create a hidden file that all users may read."""
     path = where / f"{HIDDEN}{os.urandom(8).hex()}"
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     file = own(os.open(path, flags, 0o600))
@@ -119,12 +116,9 @@ def new_file(where: Path, content: bytes) -> tuple[Path, io.FileIO]:
 
 
 def lock_file(path: Path) -> io.FileIO:
-    """Open an empty file that is there to be locked, and stays for good.
+    """Open an empty file that is only there to be locked, and stays for good.
 
-    Raises
-    ------
-    DistError
-        If that is not possible.
+    Raises `DistError` if that is not possible.
     """
     try:
         while True:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def usable_cores(root: Path = _ROOT) -> int:
 
 
 def usable_memory(root: Path = _ROOT) -> int:
-    """Return how many bytes of memory this process, and those beside it, may use."""
+    """Return how many bytes of memory this process and those beside it may use."""
     memory = machine_memory()
     for folder in folders("memory", root):
         limit = _read(folder / "memory.max") or _read(folder / "memory.limit_in_bytes")
@@ -53,7 +54,7 @@ def usable_memory(root: Path = _ROOT) -> int:
 
 
 def folders(controller: str, root: Path = _ROOT) -> Iterator[Path]:
-    """Yield the folders of our group for a controller, and of those above it, so far as we see.
+    """Yield the folders of our group for a controller, and of the visible ones above it.
 
     In a container, only the topmost of its own groups may be there.
     """
@@ -73,3 +74,26 @@ def _read(path: Path) -> str:
         return path.read_text().strip()
     except OSError:  # another version's, or of a controller that is off
         return ""
+
+
+class MemoryWatch:
+    """Knows whether Linux has killed a process beside this one because memory was short."""
+
+    def __init__(self) -> None:
+        self._killed = _oom_kills()
+
+    def explain(self) -> str:
+        """Return words to add to the exit of a killed process, none if memory was not short."""
+        before, self._killed = self._killed, _oom_kills()
+        if before is None or self._killed is None or self._killed <= before:
+            return ""
+        return ", probably out of memory: the oom_kill counter of its control group has increased"
+
+
+def _oom_kills() -> int | None:
+    """Return how often the kernel has killed in our control group; `None` if it does not count."""
+    for folder in folders("memory"):
+        for name in ("memory.events", "memory.oom_control"):  # the second is version 1's
+            if found := re.search(r"^oom_kill (\d+)", _read(folder / name), re.M):
+                return int(found[1])
+    return None

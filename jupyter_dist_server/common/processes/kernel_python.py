@@ -1,4 +1,4 @@
-"""Which Python program a Jupyter kernel is: that of its process, or the one of its kernelspec."""
+"""Which Python interpreter a Jupyter kernel uses, by its process or its kernelspec."""
 
 from __future__ import annotations
 
@@ -9,30 +9,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _OWN = ("python", "python3", f"python{sys.version_info[0]}.{sys.version_info[1]}")
-"""What jupyter_client takes for its own interpreter."""
+"""Names that jupyter_client takes for its own interpreter."""
 _CONDA_RUNNER = "nb_conda_kernels.runner"
 """A module that is given conda's prefix, that of an environment, and a command to run there."""
 
 
 @dataclass(frozen=True)
 class RunningKernel:
-    """What the process of a kernel tells."""
+    """The process of a kernel."""
 
     pid: int
     python: str
     environment: dict[str, str]
-    """With which it was started."""
 
 
 def running_kernel(pid: int, connection_file: str) -> RunningKernel | None:
-    """Look at the process of a kernel; `None` if there is none that is known to be Python.
+    """Find the process of a kernel; `None` if none is known to be Python.
 
-    Parameters
-    ----------
-    pid : int
-        Of what its kernelspec has started: the kernel, or, as with ``uv run``, its parent.
-    connection_file : str
-        The last word of one of its arguments.
+    `pid` is the process that its kernelspec has started: the kernel, or, as with ``uv run``, its
+    parent. One of the kernel's arguments ends with `connection_file`.
     """
     import psutil  # not above: submissions of jobs do without
 
@@ -66,15 +61,7 @@ def _runs_kernel(command: Sequence[str], connection_file: str) -> bool:
 
 
 def python_of_kernelspec(argv: Sequence[str], path: str) -> str | None:
-    """Return the Python program that a kernelspec starts; `None` if that cannot be read there.
-
-    Parameters
-    ----------
-    argv : sequence of str
-        The kernelspec's.
-    path : str
-        Where programs are looked for.
-    """
+    """Return the interpreter that a kernelspec starts, from `path`; `None` if that is not known."""
     words = list(argv)
     if _CONDA_RUNNER in words:
         prefix, *words = words[words.index(_CONDA_RUNNER) + 2 :] or [""]

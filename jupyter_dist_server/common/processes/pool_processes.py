@@ -1,4 +1,4 @@
-"""Finding the processes that a pool has started, and ending them."""
+"""Finds the processes that a pool has started, and ends them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,7 @@ from .process_ref import ProcessRef
 async def ended_now(
     processes: Iterable[psutil.Process], patience: float = 5.0
 ) -> list[psutil.Process]:
-    """Kill processes and wait for them; psutil checks each one's start time.
-
-    Returns
-    -------
-    list of psutil.Process
-        Those that are still there after `patience` seconds (in an uninterruptible system call).
-    """
+    """Kill processes, and return those that are still there after a while (in a system call)."""
     alive = list(processes)
     for process in alive:
         with contextlib.suppress(psutil.Error):  # gone already, or another user's (sudo)
@@ -34,7 +28,7 @@ async def ended_now(
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Tell whether a process has not ended; one that nobody has reaped yet has."""
+    """Tell whether a process has not ended; one that is a zombie has."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -45,7 +39,7 @@ def session_members(leaders: Iterable[ProcessRef]) -> list[psutil.Process]:
     """Find all processes of the sessions that ranks lead, orphans included.
 
     A session's number stays taken as long as one member lives, so a live leader with another start
-    time means that the session we knew is gone.
+    time means that the session is gone.
     """
     sessions = set()
     for leader in leaders:
@@ -64,7 +58,7 @@ def session_members(leaders: Iterable[ProcessRef]) -> list[psutil.Process]:
 
 
 def reap_orphans(ours: Collection[int | None]) -> None:
-    """Reap what we have adopted and has ended; `ours` are reaped by somebody else."""
+    """Reap adopted processes that have ended, except `ours`, which are reaped elsewhere."""
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.NoSuchProcess, ChildProcessError):
             if child.pid not in ours and child.status() == psutil.STATUS_ZOMBIE:
@@ -72,7 +66,7 @@ def reap_orphans(ours: Collection[int | None]) -> None:
 
 
 def members_of_pool(pool_id: str, ranks: Collection[int] | None = None) -> list[psutil.Process]:
-    """Find what some or all ranks have started, by the environment that they gave it."""
+    """Find what some or all ranks have started, by its environment."""
     members = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):

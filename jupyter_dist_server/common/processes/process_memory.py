@@ -1,4 +1,4 @@
-"""The memory of a process, in which pages that processes share count once."""
+"""The memory of a process, in which shared pages count in part."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import psutil
 _EVERY = 20.0
 """Seconds after which it is read again how much a process shares."""
 _LARGEST = 2**30
-"""Bytes of the largest process of which that is read: the system looks at each of its pages."""
+"""Bytes of the largest process for which that is read: the system checks each of its pages."""
 
 
 class ProcessMemory:
     """The memory of one process.
 
-    Ranks are forked from one process that has imported torch, and share its pages with it. Of these
-    pages, each process has its share: what Linux calls its proportional set size.
+    Ranks are forked from a process that has imported torch, and share its pages. A process has a
+    share of each of these pages: what Linux calls its proportional set size.
     """
 
     def __init__(self, process: psutil.Process) -> None:
@@ -26,13 +26,7 @@ class ProcessMemory:
         self._read = -_EVERY
 
     def read(self) -> int:
-        """Return the bytes that it uses.
-
-        Raises
-        ------
-        psutil.NoSuchProcess
-            If it has ended.
-        """
+        """Return the bytes that it uses; raises `psutil.NoSuchProcess` if it has ended."""
         resident: int = self._process.memory_info().rss
         now = time.monotonic()
         if resident <= _LARGEST and now - self._read >= _EVERY:

@@ -1,6 +1,6 @@
-"""Identifying processes: never by name, never by pid alone.
+"""Identifies processes: never by name, never by pid alone.
 
-psutil and ctypes are imported where they are used: that takes as long as many a command of
+psutil and ctypes are imported where they are used, because that takes as long as many a command of
 ``jdist``.
 """
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 RESTARTED, STOPPED = "restarted", "stopped"
 """How a rank ended that we ended ourselves; any other end is a death."""
 KILLED = "killed by request"
-"""Why a rank is dead that somebody wanted to be killed; for those who use it, it has died."""
+"""Why a rank is dead that a user had killed; for its other users, it has died."""
 UNKNOWN_EXIT = 1 << 8
 """Stands for the exit code of a process that is not a child of ours; no process has it."""
 POOL_ENDED = "the pool has ended"
 """Why a rank does not answer any more, if its agent is gone."""
 OTHER_SIZE = "in a collective where this one expected"
-"""In the words for a rank that gloo has ended as another's tensor is larger than its own."""
+"""Part of why a rank ended that gloo has ended, as another's tensor is larger than its own."""
 
 
 @cache
 def boot_id() -> str:
-    """Return what names this boot of the machine; no process outlives it."""
+    """Return the ID of this boot of the machine; no process outlives it."""
     if sys.platform == "linux":
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     else:  # not the moment of the boot, which moves with the clock
@@ -45,13 +45,7 @@ def boot_id() -> str:
 
 
 def _start_ticks(pid: int) -> int:
-    """Return when a process started, by a clock that nobody can set.
-
-    Raises
-    ------
-    psutil.NoSuchProcess
-        If it has ended.
-    """
+    """Return when a process started, by a clock that cannot be set, or raise `NoSuchProcess`."""
     if sys.platform != "linux":  # elsewhere the kernel notes it once, in microseconds
         import psutil
 
@@ -84,7 +78,7 @@ class ProcessRef:
 
     @classmethod
     def of(cls, pid: int) -> ProcessRef:
-        """Name a process that is running now."""
+        """Identify a process that is running now."""
         return cls(pid, _start_ticks(pid))
 
     @property
@@ -109,7 +103,7 @@ class ProcessRef:
 
 
 async def until_ended(process: ProcessRef) -> None:
-    """Return when a process has ended, however it ends; it need not be a child of ours."""
+    """Return when a process has ended; it need not be a child of ours."""
     import asyncio  # not above: commands in a terminal do without
 
     try:
@@ -144,7 +138,7 @@ def is_stopped(reference: ProcessRef) -> bool:
 
 
 def call_ourselves(name: str) -> None:
-    """Show what this process is in `ps` and `top`; a fork has its parent's command line."""
+    """Set the name of this process in `ps` and `top`; a fork has its parent's command line."""
     if sys.platform == "linux":
         import ctypes
 
@@ -153,7 +147,7 @@ def call_ourselves(name: str) -> None:
 
 
 def adopt_descendants() -> None:
-    """Become the parent of what our children leave behind, where that is possible."""
+    """Become the parent of processes that our children leave behind, where that is possible."""
     if sys.platform == "linux":
         import ctypes
 
@@ -162,7 +156,7 @@ def adopt_descendants() -> None:
 
 
 def give_memory_back() -> None:
-    """Give the kernel back what was freed, where the C library does so only when it is asked."""
+    """Give freed memory back to the kernel; glibc does so only when it is asked."""
     import ctypes
 
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # glibc's

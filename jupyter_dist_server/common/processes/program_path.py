@@ -12,8 +12,7 @@ def let_programs_find_jdist() -> None:
     """Append this environment's folder of scripts to PATH, if PATH leads to no ``jdist``.
 
     A kernel or server of a service, such as JupyterHub, often runs in an environment that is not
-    activated: neither ``!jdist`` nor a terminal would find it. Last on PATH, the folder changes
-    nothing else that is found.
+    activated: neither ``!jdist`` nor a terminal would find it.
     """
     scripts = sysconfig.get_path("scripts")
     if not shutil.which("jdist") and Path(scripts, "jdist").exists():

@@ -7,8 +7,8 @@ def python_command(python: str, module: str) -> list[str]:
     """Return a command that runs a module's `main`, whatever files lie in the working directory.
 
     ``python -m`` would put that directory first on the path, and a notebook's ``random.py`` before
-    the standard library's. Looking for garbage while modules are imported finds none, and takes a
-    tenth of the time.
+    the standard library's. Collecting garbage during imports finds none, and takes a tenth of the
+    time.
     """
     code = (
         "import gc, sys; gc.disable(); sys.path[:] = filter(None, sys.path); "

@@ -1,4 +1,4 @@
-"""Reading a message that another process sent: it is one of those that we know, or an error."""
+"""Reads messages of other processes, which are of a known type, or an error."""
 
 from __future__ import annotations
 

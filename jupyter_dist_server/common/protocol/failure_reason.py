@@ -18,7 +18,7 @@ class Reason(msgspec.Struct, frozen=True):
     """The last lines that the rank, or the agent, wrote to stderr."""
 
     def error(self) -> DistError:
-        """Return what to raise for the same reason."""
+        """Return the same as an exception."""
         return DistError(self.code, self.message, self.hint)
 
 

@@ -1,4 +1,4 @@
-"""Jupyter's own messages, which we take and pass on: libraries and front ends fill them as well.
+"""Jupyter's own messages, whose contents libraries and front ends may add to.
 
 See https://jupyter-client.readthedocs.io/en/stable/messaging.html.
 """
@@ -16,11 +16,11 @@ Message = dict[str, Any]
 """A message: ``header``, ``parent_header``, ``metadata``, ``content`` and ``buffers``."""
 
 NO_REDRAW = "JDIST_NO_REDRAW"
-"""Environment variable of a notebook's kernel where displays cannot be drawn again, as in a log."""
+"""Environment variable of a notebook's kernel where displays cannot be redrawn, as in a log."""
 
 
 def read_json(text: bytes) -> Any:
-    """Read a part of a message in a fraction of the time that Jupyter's reader takes."""
+    """Read a part of a message, much faster than Jupyter does."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError):  # NaN, or half a surrogate pair
@@ -28,7 +28,7 @@ def read_json(text: bytes) -> Any:
 
 
 def write_json(value: Any) -> str:
-    """Write what such a message holds; `read_json` says how fast."""
+    """Write a part of a message, much faster than Jupyter does."""
     try:
         return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:  # half a surrogate pair

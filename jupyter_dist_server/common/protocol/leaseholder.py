@@ -1,4 +1,4 @@
-"""What a lease says of its holder, in a file that all users can read, and others may forge."""
+"""Who holds a lease, in a file that all users can read, and others may forge."""
 
 from __future__ import annotations
 
@@ -14,27 +14,24 @@ _Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Leaseholder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who holds a lease: a pool, or a job; `user` is for the file's owner to say."""
+    """Who holds a lease: a pool, or a job; the file's owner is its `user`."""
 
     pool: str | None = None
-    """Which no other lease has."""
     pid: int | None = None
     since: float | None = None
     notebook: str | None = None
     """Or the job's name."""
     host: str | None = None
     gpus: tuple[str, ...] = ()
-    """UUIDs."""
     shared: bool = False
-    """Whether others may lease the GPUs too, if they share them."""
+    """Whether others who also share may lease the GPUs too."""
     ends_by: float | None = None
     idle_since: float | None = None
     """Since when no cell has run in a pool."""
     job: int | None = None
     label: str | None = None
-    """What people call the job."""
+    """The job's ID as users see it."""
     store: str | None = None
-    """Which queue the job is in."""
     cpus: _Count = 0
     memory_mib: _Count = 0
     share_mib: _Count | None = None
@@ -50,13 +47,7 @@ _FIELDS = msgspec.structs.fields(Leaseholder)
 
 
 def decode_leaseholder(content: bytes) -> Leaseholder:
-    """Read the content of a file; what is not as it should be is left out.
-
-    Raises
-    ------
-    ValueError
-        If nothing can be read.
-    """
+    """Read a file's content, without invalid fields; raises `ValueError` if it is no object."""
     said = json.loads(content)
     if not isinstance(said, dict):
         raise ValueError("no object")

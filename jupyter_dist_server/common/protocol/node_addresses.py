@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ..rank_specs import format_ranks
+
+if TYPE_CHECKING:
+    import zmq
 
 
 class PoolNode(msgspec.Struct, frozen=True):
     """One machine of a pool: the first one has the notebook, the pool's folder, and rank 0."""
 
     name: str
-    """As its engine calls it."""
     address: str
     """Where the other nodes reach it."""
     ranks: list[int]
@@ -22,7 +25,8 @@ class PoolNode(msgspec.Struct, frozen=True):
 class CurveKeys(msgspec.Struct, frozen=True):
     """The keys of one pool's TCP sockets, see https://rfc.zeromq.org/spec/26.
 
-    All ranks have the one pair, and whoever may open the pool's folder has the other.
+    CurveZMQ (http://curvezmq.org) encrypts all, and both sides are known by their keys.
+    All ranks share one pair, and all who may open the pool's folder share the other.
     """
 
     rank_public: str
@@ -31,12 +35,25 @@ class CurveKeys(msgspec.Struct, frozen=True):
     client_secret: str
 
 
+def new_curve_keys() -> CurveKeys:
+    """Return the keys of a new pool."""
+    import zmq  # not above: agents do without
+
+    return CurveKeys(*(key.decode() for _ in range(2) for key in zmq.curve_keypair()))
+
+
+def show_client_keys(socket: zmq.Socket[Any], keys: CurveKeys) -> None:
+    """Make a socket connect only to the pool's ranks, as one of their clients."""
+    socket.curve_serverkey = keys.rank_public.encode()
+    socket.curve_publickey = keys.client_public.encode()
+    socket.curve_secretkey = keys.client_secret.encode()
+
+
 class RankAddress(msgspec.Struct, frozen=True):
     """Where a rank on another machine listens."""
 
     host: str
     ports: dict[str, int]
-    """By channel."""
 
 
 def say_nodes(nodes: Sequence[PoolNode]) -> str:

@@ -1,4 +1,4 @@
-"""What a start on GPUs that are taken could be instead, and where in line somebody waits."""
+"""Alternatives to a start on GPUs that are taken, and places in line."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import msgspec
 
 
 class InLine(msgspec.Struct, frozen=True):
-    """The place of a pool or a job among all that wait on this machine."""
+    """The place, from 1, of a pool or a job among all that wait on this machine."""
 
     place: int
-    """From 1."""
     expected: float | None = None
-    """When it is expected to start; `None` if nobody knows."""
     certain: bool = False
     """Whether it starts then at the latest: all that it waits for have limits."""
 
@@ -24,7 +22,6 @@ class Offer(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: Literal["wait", "free", "share", "job"]
     """Wait in line, take other GPUs, share those of others, or run the notebook as a job."""
     line: InLine | None = None
-    """Where one who waits would stand."""
     gpu_ids: list[int | str] = []
     """The GPUs that are free, no more than are needed."""
     gpus: int = 0

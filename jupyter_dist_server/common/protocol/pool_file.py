@@ -1,4 +1,4 @@
-"""``pool.json`` in a pool's private folder: for its agent and ranks, and for whoever finds it."""
+"""``pool.json`` in a pool's private folder, for its agent, ranks and clients."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .pool_record import GpuReference, PoolRecord
 
 CONFIG = "pool.json"
 VERSION = 4
-"""Of this file and of messages of agents and ranks; grows when another version cannot read them."""
+"""Version of this file and of messages of agents and ranks; incremented at incompatible changes."""
 
 
 class OtherVersion(ValueError):
-    """A pool of a version of this package that we do not understand; it is left alone."""
+    """A pool of another version of this package, which is left alone."""
 
 
 class PlacedRank(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class PlacedRank(msgspec.Struct, frozen=True):
     """``cpu``, or ``cuda:I`` as CUDA counts for this rank."""
     gpu: GpuReference | None
     mask: str | None
-    """What CUDA may see; `None` for what the agent sees."""
+    """``CUDA_VISIBLE_DEVICES``; `None` for the agent's."""
 
 
 class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float
     cwd: bytes
     sys_path: list[bytes]
-    """Bytes, as paths need not be UTF-8, as JSON is."""
+    """Bytes, as paths need not be UTF-8, but JSON is."""
     thread_limits: dict[str, str]
     owner: ProcessRef
     grace: float
@@ -52,26 +52,24 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     boot: str
     host: str
     owner_kind: str
-    """What its owner is: `SERVER` or `KERNEL`."""
+    """`SERVER` or `KERNEL`."""
     record: PoolRecord
     engine: str = ""
     """What starts agents on the other nodes; empty if there are none."""
     node_python: str = ""
-    """Their interpreter; empty for the one of the first node."""
+    """Their interpreter; empty for the first node's."""
     nodes: list[PoolNode] = []
     """All nodes, if there are several."""
     node: int = 0
-    """On which of them this file is."""
     keys: CurveKeys | None = None
-    """For connections between nodes."""
     visible: str | None = None
     """``CUDA_VISIBLE_DEVICES`` of the notebook, before this pool got its GPUs."""
     force: bool = False
-    """Whether to use GPUs of other nodes in spite of processes that are not ours."""
+    """Whether to use GPUs of other nodes despite processes that are not ours."""
 
     @property
     def own(self) -> list[int]:
-        """The ranks that run on this node."""
+        """The ranks on this node."""
         return self.nodes[self.node].ranks if self.nodes else list(range(self.world_size))
 
 
@@ -84,15 +82,7 @@ _read: Callable[[bytes], PoolFile] = reader(PoolFile)
 
 
 def decode_pool_file(content: bytes) -> PoolFile:
-    """Read a pool's file.
-
-    Raises
-    ------
-    OtherVersion
-        If it is an older or a newer one.
-    ValueError
-        If it is none.
-    """
+    """Read a pool's file; raises `OtherVersion` or, if it is none, `ValueError`."""
     version = _read_version(content).version
     if version != VERSION:
         which = "an older" if version < VERSION else "a newer"

@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 from msgspec import field
 
+from .agents.agent_messages import GpuReference as GpuReference
 from .agents.agent_messages import Snapshot
 from .agents.attachment import Attachment
-from .agents.gpu_reference import GpuReference as GpuReference
 from .failure_reason import Reason
 from .other_requests import InLine
 
 
 class PoolState(str, Enum):
-    """Slurm's words for the life of a job; a pool is an interactive job."""
+    """Slurm's states of a job; a pool is an interactive job."""
 
     PENDING = "PENDING"
     CONFIGURING = "CONFIGURING"
@@ -35,7 +35,7 @@ class PoolState(str, Enum):
 
 
 class RankRecord(msgspec.Struct):
-    """One rank: where it sits and what it does."""
+    """One rank: where it is and what it does."""
 
     rank: int
     local_rank: int
@@ -44,22 +44,22 @@ class RankRecord(msgspec.Struct):
     gpu: GpuReference | None
     pid: int | None = None
     start_ticks: int | None = None
-    """With the pid, it names one process of this boot; see `ProcessRef`."""
+    """Identifies the process together with the pid; see `ProcessRef`."""
     state: str = "starting"
     """``starting``, ``idle``, ``busy`` or ``dead``."""
     since: float = field(default_factory=time.time)
     cell: int | None = None
-    """The notebook's number of the cell that it runs, or ran last; `None` if that has none."""
+    """The notebook's number of the cell that it runs, or ran last."""
     cell_id: str | None = None
-    """The notebook's id of that cell, which stays when the kernel counts anew."""
+    """The notebook's id of that cell, which stays when the kernel restarts."""
     msg_id: str | None = None
-    """The id of the request that runs that cell: the same on all ranks to which it was sent."""
+    """The id of the request that runs that cell, the same on all of its ranks."""
     exit: str | None = None
     """Why it is dead, in words."""
     stderr: list[str] = []
     """The last lines that it wrote, if it died unasked."""
     node: str = ""
-    """Which machine it is on, if the pool has several."""
+    """The machine it is on, if the pool has several."""
 
     def note_activity(
         self,
@@ -69,21 +69,10 @@ class RankRecord(msgspec.Struct):
         msg_id: str | None = None,
         since: float | None = None,
     ) -> bool:
-        """Note that a living rank is idle, or busy, and with which cell; tell whether that is new.
+        """Note that a living rank is ``idle`` or ``busy`` since a time; tell whether that is new.
 
-        Parameters
-        ----------
-        state : str
-            ``idle`` or ``busy``.
-        cell : int or None
-            The number of the cell that it runs, or ran last.
-        cell_id : str or None
-            The notebook's id of that cell.
-        msg_id : str or None
-            The id of the request that runs it.
-        since : float or None
-            When it came into this state; by default now. What is older than what we know is no
-            news.
+        `cell`, `cell_id` and `msg_id` are of the cell that it runs, or ran last. By default, the
+        time is now; what is older than the present state is ignored.
         """
         if since is not None and since < self.since:
             return False
@@ -100,11 +89,9 @@ class Progress(msgspec.Struct):
 
     phase: str = ""
     ready: int = 0
-    """How many ranks are."""
     reason: str | msgspec.UnsetType = msgspec.UNSET
     """While it waits for GPUs: who has them."""
     line: InLine | msgspec.UnsetType | None = msgspec.UNSET
-    """And its place among all who wait."""
 
 
 class PoolRecord(msgspec.Struct):
@@ -120,13 +107,12 @@ class PoolRecord(msgspec.Struct):
     python: str
     cwd: str
     time_limit: float | None = None
-    """Seconds for which it runs at most."""
+    """Seconds for which it may run."""
     ends_by: float | None = None
-    """When its time limit is over."""
     idle_limit: float | None = None
     """Seconds after which it is stopped if no cell runs, and its GPUs do nothing."""
     idle_since: float | None = None
-    """Since when that is so; `None` for the first minute, too."""
+    """Since when that is so; `None` in the first minute."""
     leases: str | None = None
     """How its GPUs are leased: ``exclusive`` or ``shared``; `None` if it has none."""
     folder: str = ""
@@ -134,13 +120,12 @@ class PoolRecord(msgspec.Struct):
     engine: str = "local"
     """What started its ranks on other nodes than `host`, if there are any."""
     engine_job: str = ""
-    """The id of the engine's job in which it runs, if it has jobs, as Slurm's."""
+    """The id of the engine's job, as in Slurm, in which it runs."""
     node_map: tuple[tuple[str, int | str | None], ...] | None = None
-    """The node of each rank, and its GPU there, if that was asked for."""
+    """The node of each rank, and its GPU there, if that was requested."""
     state: PoolState = PoolState.PENDING
     version: int = 0
     generation: int = 0
-    """How often the ranks were replaced."""
     reason: Reason | None = None
     notices: list[str] = []
     progress: Progress = field(default_factory=Progress)
@@ -150,13 +135,12 @@ class PoolRecord(msgspec.Struct):
     orphaned: float | None = None
     """Since when its kernel is gone; after a grace time it is stopped."""
     attachments: list[Attachment] = []
-    """Who keeps it alive: a server, kernels."""
     lost_nodes: list[str] = []
     """Nodes that cannot be used: they cannot be reached, or their agents have ended."""
     ranks: list[RankRecord] = []
 
     def take(self, snapshot: Snapshot) -> None:
-        """Note what the agent says; whether a living rank is busy is not the agent's to say."""
+        """Note what the agent says; whether a living rank is busy is known from the rank."""
         replaced = snapshot.generation != self.generation
         for rank, said in zip(self.ranks, snapshot.ranks, strict=False):
             is_new = replaced and said.pid != rank.pid
@@ -186,7 +170,7 @@ class PoolRecord(msgspec.Struct):
 
     @property
     def other_nodes(self) -> list[str]:
-        """The nodes of its ranks but for the first, which is `host`."""
+        """The nodes of its ranks other than `host`."""
         nodes = dict.fromkeys(rank.node for rank in self.ranks if rank.node)
         return list(nodes)[1:]
 

@@ -14,14 +14,11 @@ from .jupyter_messages import Message, read_json
 class PoolSession(Session):
     """Writes and reads messages as Jupyter's own session does, but leaves dates as text.
 
-    Each message has two, its own and that of its request. To parse them takes half of the time.
+    Each message has two dates, its own and its request's; parsing them takes half of the time.
     """
 
     def serialize(self, msg: Message, ident: list[bytes] | bytes | None = None) -> list[bytes]:
-        """Return the parts of a message.
-
-        Headers, which hold names, numbers and a date, are half of a small message.
-        """
+        """Return the parts of a message."""
         if not isinstance(msg.get("content"), dict):  # packed already
             written: list[bytes] = super().serialize(msg, ident)
             return written
@@ -49,13 +46,7 @@ class PoolSession(Session):
         return digest(self.key, b"".join(msg_list), "sha256").hex().encode()
 
     def deserialize(self, msg_list: list[Any], content: bool = True, copy: bool = True) -> Message:
-        """Read a signed message.
-
-        Raises
-        ------
-        ValueError
-            If its signature is missing, wrong or known: then somebody has sent it again.
-        """
+        """Read a message; raises `ValueError` if its signature is missing, wrong or a duplicate."""
         if self.auth is None or not (content and copy):  # ipykernel peeks at some
             read: Message = super().deserialize(msg_list, content, copy)
             return read

@@ -1,4 +1,4 @@
-"""What the process that reads NVML is told, and what it says: a JSON object a line each."""
+"""Orders to the process that reads NVML, and what it says: one JSON object a line."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from .decode_message import reader
 
 NO_DRIVER = 3
 """Exit code of the process when the driver cannot be used, and it has said so."""
-FIRST_ANSWER = 60.0
-"""Seconds within which it says something first: to load the driver of 16 GPUs takes 30 s, if it
-does not stay loaded."""
 STAYS_LOADED = "Enable persistence mode (nvidia-smi -pm 1) if the driver takes long to load."
 """What to do if that is too short."""
 
@@ -23,7 +20,7 @@ STAYS_LOADED = "Enable persistence mode (nvidia-smi -pm 1) if the driver takes l
 
 @dataclass(frozen=True)
 class Gpu:
-    """A leaf device that CUDA can be given: a whole GPU, or a MIG instance. `uuid` identifies it.
+    """A leaf device that CUDA can use: a whole GPU, or a MIG instance. `uuid` identifies it.
 
     A restart of the machine may change `index`.
     """
@@ -31,7 +28,6 @@ class Gpu:
     index: int
     """The GPU's place in PCI bus order, as in nvidia-smi; of a MIG instance, its GPU's."""
     uuid: str
-    """``GPU-…`` or ``MIG-…``."""
     name: str
     memory_total: int
     """Bytes; 0 if the driver doesn't say, as where a GPU has no memory of its own."""
@@ -41,7 +37,6 @@ class Gpu:
     mig: int | None = None
     """The place of a MIG instance on its GPU: "Device 1" of ``nvidia-smi -L``."""
     parent: str | None = None
-    """The UUID of the GPU that a MIG instance is part of."""
     instance: tuple[int, int] | None = None
     """The ids of a MIG instance's GPU instance and compute instance."""
     numa_node: int | None = None
@@ -49,11 +44,10 @@ class Gpu:
     """How other GPUs, by UUID, are reached: ``"NVLink x4"``, or ``"PIX"`` and so on, for which see
     `gpus.inventory`."""
     sm_count: int | None = None
-    """Number of streaming multiprocessors."""
     clock_max: int | None = None
-    """The highest clock of these, in MHz."""
+    """In MHz."""
     node: str = ""
-    """Which other machine it is in; empty for this one."""
+    """The other machine that it is in; empty for this one."""
 
     @property
     def label(self) -> str:
@@ -71,7 +65,7 @@ class Inventory:
     cuda: str | None = None
     """The newest version of CUDA that the driver supports, such as ``"12.8"``."""
     problems: tuple[str, ...] = ()
-    """Plain sentences about GPUs that cannot be used, beside those that can."""
+    """Plain sentences about GPUs that cannot be used."""
 
     @property
     def fault(self) -> str:
@@ -85,7 +79,7 @@ class Inventory:
 
 
 class GpuProcess(msgspec.Struct, frozen=True):
-    """A process on a GPU, as NVML and this machine know it; what cannot be known is `None`."""
+    """A process on a GPU, as NVML and this machine know it."""
 
     pid: int
     user: str | None
@@ -93,13 +87,12 @@ class GpuProcess(msgspec.Struct, frozen=True):
     memory: int | None
     """Bytes on the GPU."""
     sm: int | None
-    """How busy it keeps the multiprocessors, in percent."""
+    """Its use of the multiprocessors, in percent."""
     start_time: float | None = None
-    """In seconds since 1970."""
 
 
 Value = float | str | None
-"""What is known of one metric of one GPU; `None` if it cannot be had now."""
+"""The value of one metric of one GPU; `None` if it is not known now."""
 
 # -- what the process is told -----------------------------------------------------------------
 
@@ -110,13 +103,13 @@ class SamplerSettings(msgspec.Struct, frozen=True, kw_only=True):
     interval: float = 1.0
     """Seconds between two samples."""
     pcie: bool = False
-    """Whether the rates of PCIe and NVLink are wanted."""
+    """Whether to read the rates of PCIe and NVLink."""
     host_pids: bool | None = None
     """Whether NVML's pids are those of processes here; `None` to find out."""
     once: bool = False
     """Whether to say everything once, and end."""
     on_request: bool = False
-    """Whether to say everything now and at each line, ended by `Complete`, and sleep meanwhile."""
+    """Whether to say everything now and at each line, then `Complete`, and sleep meanwhile."""
 
 
 # -- what it says -----------------------------------------------------------------------------
@@ -136,7 +129,7 @@ class InventoryNews(SamplerNews, frozen=True, tag="inventory"):
 
 
 class SampleNews(SamplerNews, frozen=True, tag="sample"):
-    """What was read at a tick; a sign of life, too."""
+    """What was read at a tick; also a sign of life."""
 
     values: dict[str, dict[str, Value]]
     """By metric and UUID."""
@@ -157,12 +150,10 @@ class ProcessesNews(SamplerNews, frozen=True, tag="processes"):
 
 
 class Complete(SamplerNews, frozen=True, tag="complete"):
-    """That all that was asked for has been said."""
+    """All that was requested has been said."""
 
 
 News = InventoryNews | SampleNews | ErrorsNews | ProcessesNews | Complete
 
 decode_settings: Callable[[bytes], SamplerSettings] = reader(SamplerSettings)
-"""Reads what the process is told."""
 decode_sampler_news: Callable[[bytes], News] = reader(News)
-"""Reads what the process says."""

@@ -1,4 +1,4 @@
-"""What a rank asks of the store of its pool's process group, and what it is answered.
+"""Requests of ranks to the store of their pool's process group, and replies.
 
 The operations are those of torch's ``Store``:
 https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.Store
@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 FRAME = 4
-"""Bytes of a message's length, big-endian, which goes before it on a socket."""
+"""Bytes of a message's length, big-endian, which precedes it on a socket."""
 
 Operation = Literal["set", "append", "get", "wait", "check", "add", "compare_set", "delete", "list"]
 
@@ -23,11 +23,10 @@ class StoreRequest(msgspec.Struct, frozen=True, array_like=True):
     do: Operation
     keys: list[str] = []
     values: list[bytes] = []
-    """By key; of ``compare_set``, what is expected and what is desired."""
+    """By key; for ``compare_set``, what is expected and what is desired."""
     number: int = 0
-    """What is added."""
     seconds: float = 0.0
-    """For how long ``get`` and ``wait`` wait for keys."""
+    """How long ``get`` and ``wait`` wait for keys."""
 
 
 class StoreReply(msgspec.Struct, frozen=True, array_like=True):
@@ -37,7 +36,6 @@ class StoreReply(msgspec.Struct, frozen=True, array_like=True):
     number: int = 0
     keys: list[str] = []
     failure: str = ""
-    """Why there is none."""
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -16,7 +16,7 @@ from dataclasses import asdict, replace
 
 from ...common.errors import DistError
 from ...common.files.inherited_lease import InheritedLease
-from ...common.processes.memory_watch import MemoryWatch
+from ...common.processes.control_groups import MemoryWatch
 from ...common.processes.process_ref import ProcessRef, give_memory_back
 from ..end_file import leave_end, write_end
 from ..job_command import job_command, job_environment, log_paths, make_folders
@@ -130,7 +130,7 @@ class Runner:
         self._end_leftovers()
         for log in self._log_limits:
             log.look()
-        self._finish(self._outcome(status, child))
+        self._finish(self._outcome(status))
 
     def _fork(self) -> tuple[int, int]:
         """Fork the job's process; it waits for a byte, and ends if none comes."""
@@ -279,13 +279,13 @@ class Runner:
             self.job = self._store.get(self.job.id)
             self._told = told
 
-    def _outcome(self, status: int, child: int) -> Outcome:
+    def _outcome(self, status: int) -> Outcome:
         if refused := os.read(self._refused, 4096).decode(errors="replace"):
             return Outcome(state=FAILED, reason="JobLaunchFailure", detail=refused)
         code = os.waitstatus_to_exitcode(status)
         told = ""
         if code in (-signal.SIGKILL, 128 + signal.SIGKILL):
-            words = self._memory.explain(child, time.monotonic() - self._started + 1.0)
+            words = self._memory.explain()
             told = f"Ended by signal 9 (SIGKILL){words}" if words else ""
         found = outcome(self.job, code, self._ended_by, told, self._begins)
         with contextlib.suppress(DistError):

@@ -10,7 +10,7 @@ from ...client.cell_execution import Reply
 from ...client.pool_client import PoolClient
 from ...client.values.ask_variables import memory_of
 from ...common.errors import DistError
-from ...verdicts.out_of_memory import is_out_of_memory, out_of_memory_sentences
+from ...verdicts.memory_sentences import is_out_of_memory, out_of_memory_sentences
 
 _LOG = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from ...client.cell_execution import Reply
 from ...client.pool_client import PoolClient
 from ...client.ranks.gather_evidence import gather_evidence
 from ...common.processes.process_ref import OTHER_SIZE
-from ...verdicts.last_collectives import last_collectives
+from ...verdicts.match_waits import last_collectives
 
 
 def sizes_differ(replies: Mapping[int, Reply]) -> bool:

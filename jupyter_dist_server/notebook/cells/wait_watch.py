@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from ...client.cell_execution import Execution
 from ...client.pool_client import PoolClient
-from ...client.ranks.gather_evidence import gather_evidence
-from ...client.ranks.look_for_progress import Standstill
+from ...client.ranks.gather_evidence import Standstill, gather_evidence
 from ...common.protocol.ranks.evidence import Evidence
 from ...common.protocol.ranks.rank_messages import RankStatus
 from ...verdicts.ask_and_explain import explain

@@ -15,7 +15,6 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from ...client.pool_client import PoolClient
 from ...client.ranks.subshells import forward
-from ...client.widget_comms import NobodyListens
 from ...common.protocol.jupyter_messages import Content, Message
 from ...common.protocol.ranks.cell_messages import COMM_STATUS
 
@@ -108,7 +107,7 @@ class Comms:
     def remove(self) -> None:
         """Listen no more."""
         self._shell.events.unregister("pre_run_cell", self._note_cell)
-        PoolClient.comm_listener = NobodyListens()
+        PoolClient.comm_listener = None
 
     def _note_cell(self, *_: object) -> None:
         self._cell = self._kernel.get_parent().get("header", {})

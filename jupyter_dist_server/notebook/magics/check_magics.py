@@ -14,7 +14,7 @@ from ...verdicts.memory_sentences import (
     memory_sentences,
     silent_sentences,
 )
-from ...verdicts.variable_table import variable_rows
+from ...verdicts.variable_list import variable_rows
 from ..compare_after_cells import EachCell
 from ..gather_and_compare import Comparison
 from ..session.current_pool import CurrentPool

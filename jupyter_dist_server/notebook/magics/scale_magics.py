@@ -11,8 +11,16 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import Image, display
 
 from ...common.errors import DistError
-from ...verdicts.slow.links import LinkTime, link_rows, link_sentence
-from ...verdicts.slow.scaling import Run, Scaling, scaling_notices, scaling_rows, scaling_sentence
+from ...verdicts.slow.scaling import (
+    LinkTime,
+    Run,
+    Scaling,
+    link_rows,
+    link_sentence,
+    scaling_notices,
+    scaling_rows,
+    scaling_sentence,
+)
 from ..cells.cell_options import Options
 from ..measure_scaling import Work, figure, measured
 from ..output.results import CellResults

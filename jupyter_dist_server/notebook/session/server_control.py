@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ...common.errors import DistError
-from ...common.network.peers import CAN_TELL, listener_uid, user_name
+from ...common.peers import CAN_TELL, listener_uid, user_name
 from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.ranks.profile_messages import LanesRequest, RankLanes
 from ...common.server_file import CHALLENGE, PROOF, SECRET_SCHEME, proof, read_discovery_files

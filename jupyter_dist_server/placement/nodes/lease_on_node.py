@@ -14,7 +14,7 @@ import msgspec
 
 from ...common.errors import DistError
 from ...common.protocol.failure_reason import Reason
-from ...common.protocol.node_agents.node_allocation import (
+from ...common.protocol.node_messages import (
     NodeAllocation,
     NodeRequest,
     read_node_request,

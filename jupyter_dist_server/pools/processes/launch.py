@@ -7,11 +7,11 @@ import os
 import socket
 from pathlib import Path
 
-from ...common.network.curve import new_curve_keys
 from ...common.pool_folder import AGENT_SOCKET, ORDERS, new_key, write_private
 from ...common.processes.process_ref import ProcessRef, boot_id
 from ...common.protocol.agents.attachment import Owner
 from ...common.protocol.agents.zygote_messages import AgentOrders
+from ...common.protocol.node_addresses import new_curve_keys
 from ...common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
 from ...common.protocol.pool_record import PoolRecord
 from ...placement.agent_environment import agent_environment, thread_limits

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from ...client.ranks.gather_evidence import gather_evidence
-from ...client.ranks.look_for_progress import Standstill
+from ...client.ranks.gather_evidence import Standstill, gather_evidence
 from ...client.ranks.rank_connection import RankConnection, read_reply
 from ...common.background_tasks import Tasks
 from ...common.processes.process_memory import ProcessMemory

@@ -14,8 +14,7 @@ from ...client.ranks.rank_connection import RankConnection
 from ...client.values.ask_variables import Gathered, gather_variables
 from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.ranks.variable_messages import VariablesRequest
-from ...verdicts.compare_variables import Compared, History, compare
-from ...verdicts.divergence_sentences import sentences
+from ...verdicts.compare_variables import Compared, History, compare, sentences
 from ...verdicts.variable_list import ListedVariable, list_variables
 from ..pool import Pool
 from ..stack_and_log import check_pool_runs, pool_ended

@@ -18,7 +18,7 @@ from functools import wraps
 from typing import Any
 
 from ...common.errors import DistError
-from ...common.network.peers import CAN_TELL, DISCONNECTED, stranger_at
+from ...common.peers import CAN_TELL, DISCONNECTED, stranger_at
 from ..torch_internals import wrap_gloo
 
 Connection = tuple[tuple[Any, ...], tuple[Any, ...]]

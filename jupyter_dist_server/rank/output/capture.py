@@ -16,7 +16,7 @@ import threading
 import time
 from typing import Any
 
-from ...common.files.stderr_file import KEPT, START_BYTES
+from ...common.protocol.agents.rank_start import STDERR_KEPT, STDERR_START_BYTES
 from ...common.protocol.jupyter_messages import Content
 from ..ipykernel_internals import BaseStream
 from .outbox import Outbox
@@ -82,7 +82,7 @@ class MemoryFile:
             os.pwrite(self.content, _WAS_READ, 0)
         self.offset += len(content)
         if self._frees and self.offset - self._freed > _FREE_EVERY:
-            start, length = self._freed, self.offset - KEPT - self._freed
+            start, length = self._freed, self.offset - STDERR_KEPT - self._freed
             begin = ctypes.c_long(start)
             _LIBC.fallocate(self.content, _PUNCH_HOLE, begin, ctypes.c_long(length))
             self._freed = start + length
@@ -151,7 +151,7 @@ class RankStream(BaseStream):
         size = _seek(self.captured.content, 0, os.SEEK_END)
         if size != self._started_at:
             self._started_at = size
-            os.pwrite(self.cell_start, size.to_bytes(START_BYTES, "little"), 0)
+            os.pwrite(self.cell_start, size.to_bytes(STDERR_START_BYTES, "little"), 0)
 
     def fileno(self) -> int:
         """Return the captured descriptor, so that ``subprocess.run(stdout=sys.stdout)`` works."""

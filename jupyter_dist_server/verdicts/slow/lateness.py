@@ -1,4 +1,4 @@
-"""Who keeps the others waiting: the ranks' collectives, matched one by one."""
+"""Which rank keeps the others waiting, by their collectives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from ...common.protocol.ranks.profile_messages import CollectiveTime, RankProfil
 from ...common.time_intervals import Interval
 
 Profiles = dict[int, RankProfile]
-"""By rank."""
 
 _MOST = 0.5
 """The part of a loss that its cause must explain."""
@@ -21,11 +20,11 @@ _USUALLY = 0.7
 
 @dataclass(frozen=True)
 class Late:
-    """One or more ranks that keep the others waiting."""
+    """Ranks that keep the others waiting."""
 
     ranks: list[int]
     op: str
-    """The collective at which most of the waiting is."""
+    """The collective with most of the waiting."""
     seconds: float
     """How much later than the others they begin it, on average."""
     cause: Spent | None
@@ -34,18 +33,10 @@ class Late:
 
 @dataclass
 class Waiting:
-    """What the ranks wait for each other.
+    """How long ranks wait for each other, by rank and in all steps.
 
-    Attributes
-    ----------
-    seconds : dict
-        By rank, in all steps.
-    skew : dict
-        By rank, for how long it waited because another rank began the cell later: no loss.
-    times : dict
-        By rank, when it waited, for whatever reason.
-    late : Late or None
-        Who is late; `None` if it is no rank in particular.
+    `skew` is for how long a rank waited because another one began the cell later, which is no loss.
+    `times` are when it waited for whatever reason. `late` is `None` if it is no rank in particular.
     """
 
     seconds: dict[int, float]
@@ -56,7 +47,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class _Meeting:
-    """A collective, as all of its ranks saw it."""
+    """A collective on all of its ranks."""
 
     op: str
     times: dict[int, CollectiveTime]
@@ -77,7 +68,7 @@ class _Meeting:
 
 
 def waiting(profiles: Profiles) -> Waiting:
-    """Return what ranks wait for each other, and who is late."""
+    """Return how long ranks wait for each other, and which are late."""
     found = Waiting(dict.fromkeys(profiles, 0.0), dict.fromkeys(profiles, 0.0))
     found.times = {rank: [] for rank in profiles}
     meetings = list(_meetings(profiles))
@@ -121,7 +112,7 @@ def _meetings(profiles: Profiles) -> Iterable[_Meeting]:
 
 
 def _late(meetings: list[_Meeting]) -> Late | None:
-    """Return who is late collective by collective, if it is always the same."""
+    """Return which ranks are late, if these are always the same."""
     total = sum(sum(meeting.waits.values()) for meeting in meetings)
     kept_waiting: dict[int, float] = defaultdict(float)
     for meeting in meetings:

@@ -1,13 +1,16 @@
-"""How work scales with the number of ranks, and where the rest of the time went."""
+"""How work scales with the number of ranks, and how fast the links between them are."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
+from ...common.units import count_ranks, format_bytes, format_percent, format_seconds
 from .time_account import Account
 
 _GOOD = 0.9
-"""The efficiency from which nothing is lost that is worth a sentence."""
+"""The efficiency from which no loss is worth a sentence."""
 _MOST = 0.5
 _PARTS = ("compute", "input", "communication", "waiting", "other")
 
@@ -18,9 +21,8 @@ class Run(msgspec.Struct, frozen=True):
     ranks: int
     seconds: float
     account: Account | None
-    """Of the average rank, from a run that was profiled; `None` if that failed."""
+    """The average rank's, from a profiled run; `None` if that failed."""
     notices: tuple[str, ...] = ()
-    """Of the start of its pool."""
 
     def spent(self, part: str) -> float:
         """Return the seconds of a part, from `_PARTS`."""
@@ -41,7 +43,7 @@ class Scaling(msgspec.Struct, frozen=True):
     weak: bool = False
 
     def efficiency(self, run: Run) -> float:
-        """Return which part of the ideal speed-up there is."""
+        """Return the part of the ideal speed-up that is reached."""
         first = self.runs[0]
         ideal = 1.0 if self.weak else run.ranks / first.ranks
         return first.seconds / run.seconds / ideal
@@ -72,7 +74,8 @@ def scaling_sentence(scaling: Scaling) -> str:
     else:
         fast = f"are {scaling.speed_up(last):.1f} times as fast as"
     efficiency = scaling.efficiency(last)
-    said = f"{_ranks(last)} {fast} {_ranks(first)}: efficiency {_percent(efficiency)}."
+    said = f"{count_ranks(last.ranks)} {fast} {count_ranks(first.ranks)}"
+    said += f": efficiency {format_percent(efficiency)}."
     if efficiency >= _GOOD:
         return said
     if not (first.account and last.account):
@@ -81,17 +84,17 @@ def scaling_sentence(scaling: Scaling) -> str:
     most = max(lost, key=lambda part: lost[part])
     if lost[most] < _MOST * scaling.lost_in_all(last):
         return f"{said} No single part explains most of the loss."
-    return f"{said} Most of the loss is {_IN_WORDS[most]}: {_seconds(lost[most])} of a run."
+    return f"{said} Most of the loss is {_IN_WORDS[most]}: {format_seconds(lost[most])} of a run."
 
 
 def scaling_rows(scaling: Scaling) -> list[tuple[str, ...]]:
     """Return a table: a header, and a row for each number of ranks."""
     rows: list[tuple[str, ...]] = [("ranks", "time", "speed-up", "efficiency", *_PARTS)]
     for run in scaling.runs:
-        parts = [_percent(run.part(part)) if run.account else "-" for part in _PARTS]
+        parts = [format_percent(run.part(part)) if run.account else "-" for part in _PARTS]
         speed_up = f"{scaling.speed_up(run):.2f}"
-        efficiency = _percent(scaling.efficiency(run))
-        rows.append((str(run.ranks), _seconds(run.seconds), speed_up, efficiency, *parts))
+        efficiency = format_percent(scaling.efficiency(run))
+        rows.append((str(run.ranks), format_seconds(run.seconds), speed_up, efficiency, *parts))
     return rows
 
 
@@ -116,17 +119,59 @@ _IN_WORDS = {
 }
 
 
-def _ranks(run: Run) -> str:
-    return f"{run.ranks} rank{'s' if run.ranks > 1 else ''}"
-
-
 def _ranks_of(runs: list[Run]) -> str:
-    return ", ".join([*(str(run.ranks) for run in runs[:-1]), _ranks(runs[-1])])
+    return ", ".join([*(str(run.ranks) for run in runs[:-1]), count_ranks(runs[-1].ranks)])
 
 
-def _percent(part: float) -> str:
-    return f"{part:.0%}".replace("%", " %")
+# -- the links ----------------------------------------------------------------------------------
 
 
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
+class LinkTime(msgspec.Struct, frozen=True):
+    """How long an ``all_reduce`` takes."""
+
+    nbytes: int
+    seconds: float
+    device: str
+    """``cpu`` or ``cuda``."""
+
+
+def algorithm_bandwidth(time: LinkTime) -> float:
+    """Return the bytes of the tensor per second."""
+    return time.nbytes / time.seconds
+
+
+def bus_bandwidth(time: LinkTime, ranks: int) -> float:
+    """Return the bytes that each link carries per second, as nccl-tests computes it.
+
+    It can be compared with the speed of the links, whatever the number of ranks; see
+    https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md.
+    """
+    return algorithm_bandwidth(time) * 2 * (ranks - 1) / ranks
+
+
+def link_sentence(times: Sequence[LinkTime], ranks: int, backend: str) -> str:
+    """Return what the links do at best."""
+    best = max(times, key=lambda time: bus_bandwidth(time, ranks))
+    speed, size = _gigabytes(bus_bandwidth(best, ranks)), format_bytes(best.nbytes)
+    where = "the CPU" if best.device == "cpu" else "GPUs"
+    what = f"up to {speed} of bus bandwidth, at {size}"
+    return f"all_reduce on {ranks} ranks: {what} ({backend}, on {where})."
+
+
+def link_rows(times: Sequence[LinkTime], ranks: int) -> list[tuple[str, ...]]:
+    """Return a table: a header, and a row for each size."""
+    rows: list[tuple[str, ...]] = [("size", "time", "algorithm bandwidth", "bus bandwidth")]
+    for time in times:
+        rows.append(
+            (
+                format_bytes(time.nbytes),
+                f"{time.seconds * 1e6:.0f} µs",
+                _gigabytes(algorithm_bandwidth(time)),
+                _gigabytes(bus_bandwidth(time, ranks)),
+            )
+        )
+    return rows
+
+
+def _gigabytes(speed: float) -> str:
+    return f"{speed / 1e9:.3g} GB/s"

@@ -1,9 +1,9 @@
-"""What is said of the profile of a cell: one sentence on why it is slow, and a table."""
+"""The profile of a cell in words: one sentence on why it is slow, and a table."""
 
 from __future__ import annotations
 
 from ...common.protocol.ranks.profile_messages import Spent
-from ...common.units import format_bytes
+from ...common.units import format_bytes, format_percent, format_seconds
 from ..verdict import name
 from .lateness import Late, Profiles, waiting
 from .time_account import Account, accounts, average
@@ -17,13 +17,7 @@ _MOST = 0.5
 
 
 def verdict(profiles: Profiles) -> str:
-    """Return one sentence on why the ranks are slow, or that they are not.
-
-    Parameters
-    ----------
-    profiles : dict
-        By rank; all of them were measured.
-    """
+    """Return one sentence on why the ranks are slow, or that they are not."""
     waits = waiting(profiles)
     by_rank = accounts(profiles, waits)
     mean = average(by_rank)
@@ -34,17 +28,19 @@ def verdict(profiles: Profiles) -> str:
     if loaded >= _INPUT_BOUND:
         bound = [rank for rank, a in by_rank.items() if a.part(a.input) >= _INPUT_BOUND]
         where = _where(bound, profiles)
-        return f"Input-bound{where}: {_percent(loaded)} of {step} is waiting for the DataLoader."
+        part = format_percent(loaded)
+        return f"Input-bound{where}: {part} of {step} is waiting for the DataLoader."
     communicated = mean.part(mean.communication)
     balanced = "The ranks are balanced: " if len(profiles) > 1 else ""
     if communicated >= _COMMUNICATION:
-        overlap = f", {_percent(mean.overlap)} of it overlapped with compute"
-        return _capital(f"{balanced}communication is {_percent(communicated)} of {step}{overlap}.")
+        overlap = f", {format_percent(mean.overlap)} of it overlapped with compute"
+        part = format_percent(communicated)
+        return _capital(f"{balanced}communication is {part} of {step}{overlap}.")
     if mean.part(mean.other) >= _OTHER:
         return _capital(f"{balanced}{_other_sentence(mean, step, profiles)}")
-    parts = f"compute is {_percent(mean.part(mean.compute))} of {step}"
+    parts = f"compute is {format_percent(mean.part(mean.compute))} of {step}"
     if len(profiles) > 1:
-        parts += f", communication {_percent(communicated)}, waiting {_percent(waited)}"
+        parts += f", communication {format_percent(communicated)}, waiting {format_percent(waited)}"
     return _capital(f"{balanced}{parts}.")
 
 
@@ -55,9 +51,9 @@ def rows(profiles: Profiles) -> list[tuple[str, ...]]:
     table: list[tuple[str, ...]] = [(*header, "peak memory") if measured else header]
     for rank, a in accounts(profiles, waiting(profiles)).items():
         parts = (a.compute, a.input, a.communication, a.waiting, a.other)
-        written = [f"{_time(part)} ({_percent(a.part(part))})" for part in parts]
-        overlap = _percent(a.overlap) if a.hidden + a.communication else "-"
-        row = (str(rank), _time(a.step), *written, overlap)
+        written = [f"{format_seconds(part)} ({format_percent(a.part(part))})" for part in parts]
+        overlap = format_percent(a.overlap) if a.hidden + a.communication else "-"
+        row = (str(rank), format_seconds(a.step), *written, overlap)
         table.append((*row, format_bytes(profiles[rank].memory)) if measured else row)
     return table
 
@@ -83,12 +79,12 @@ def remarks(profiles: Profiles) -> list[str]:
 
 
 def _waiting_sentence(part: float, step: str, late: Late | None) -> str:
-    loss = f"{_percent(part)} of {step} is waiting"
+    loss = f"{format_percent(part)} of {step} is waiting"
     if late is None:
         return f"{loss} for other ranks, but no rank is late each time."
     arrives = "arrives" if len(late.ranks) == 1 else "arrive"
-    what = f"{loss}: {name(late.ranks, capital=False)} {arrives} {_time(late.seconds)} late"
-    return f"{what} at {late.op}{_because(late.cause)}."
+    what = f"{name(late.ranks, capital=False)} {arrives} {format_seconds(late.seconds)} late"
+    return f"{loss}: {what} at {late.op}{_because(late.cause)}."
 
 
 def _because(cause: Spent | None) -> str:
@@ -108,7 +104,7 @@ def _other_sentence(mean: Account, step: str, profiles: Profiles) -> str:
     if mean.copies >= _MOST * mean.other:
         seconds, what = mean.copies, "copying between the CPU and the GPU"
         apart = max(0.0, mean.other - mean.copies)  # a line may have all of that
-    said = f"{_percent(mean.part(seconds))} of {step} is {what}"
+    said = f"{format_percent(mean.part(seconds))} of {step} is {what}"
     totals: dict[str, float] = {}
     for profile in profiles.values():
         for spent in profile.spent:
@@ -124,14 +120,6 @@ def _where(ranks: list[int], profiles: Profiles) -> str:
     if len(profiles) == 1:
         return ""
     return " on all ranks" if len(ranks) == len(profiles) else f" on {name(ranks, capital=False)}"
-
-
-def _percent(part: float) -> str:
-    return f"{part:.0%}".replace("%", " %")
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
 
 
 def _capital(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Where the time of a step went, on each rank and on all of them."""
+"""Where the time of a step went, on each rank and on average; and when, for a picture."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from statistics import fmean
 
 import msgspec
 
-from ...common.protocol.ranks.profile_messages import RankProfile
-from .lateness import Profiles, Waiting
+from ...common.protocol.ranks.profile_messages import Lanes, LaneSeconds, RankLanes, RankProfile
+from ...common.time_intervals import coarse, length, union, without
+from .lateness import Profiles, Waiting, waiting
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,9 +18,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     compute: float
     input: float
     communication: float
-    """In which nothing else is done, and for which all ranks are there."""
+    """While nothing else is done, and all ranks are there."""
     waiting: float
-    """For other ranks, in collectives."""
     other: float
     """Python code between operations, copying between CPU and GPU, and what torch does not know."""
     copies: float
@@ -33,21 +33,13 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def overlap(self) -> float:
-        """The part of the communication while which something else is done, from 0 to 1."""
+        """The part of the communication during which something else is done, from 0 to 1."""
         whole = self.hidden + self.communication
         return self.hidden / whole if whole > 0 else 0.0
 
 
 def account(profile: RankProfile, waiting: float, skew: float) -> Account:
-    """Return where the time of a rank's step went.
-
-    Parameters
-    ----------
-    profile : RankProfile
-        Of the rank.
-    waiting, skew : float
-        Seconds for which it waited, see `Waiting`.
-    """
+    """Return where the time of a rank's step went; it waited as long as `Waiting` says."""
     steps = max(1, profile.steps)
     whole = max(0.0, profile.end - profile.begin - skew)
     communication = max(0.0, profile.exposed - waiting - skew)
@@ -73,10 +65,36 @@ def accounts(profiles: Profiles, waiting: Waiting) -> dict[int, Account]:
 
 
 def average(accounts: dict[int, Account]) -> Account:
-    """Return the account of all ranks: the average of each part."""
+    """Return the average of each part."""
     return Account(
         **{
             name: fmean(getattr(a, name) for a in accounts.values())
             for name in Account.__struct_fields__
         }
     )
+
+
+_MOST = 200
+"""Times in a lane, and in all lanes of all ranks together."""
+_MOST_OF_ALL = 9000
+
+
+def lanes(profiles: Profiles) -> list[RankLanes]:
+    """Return the lanes of ranks that were measured."""
+    most = min(_MOST, max(1, _MOST_OF_ALL // (3 * len(profiles)))) if profiles else _MOST
+    waits = waiting(profiles).times
+    told = []
+    for rank, profile in sorted(profiles.items()):
+        waited = union(waits[rank])
+        own = Lanes(
+            compute=coarse(profile.computing, most),
+            communication=coarse(without(profile.communicating, waited), most),
+            waiting=coarse(waited, most),
+            seconds=LaneSeconds(
+                compute=profile.compute,
+                communication=max(0.0, profile.exposed - length(waited)),
+                waiting=length(waited),
+            ),
+        )
+        told.append(RankLanes(rank=rank, start=profile.begin, end=profile.end, lanes=own))
+    return told

@@ -14,7 +14,6 @@ from ..sampler_messages import News as SamplerNews
 from ..sampler_messages import SamplerSettings
 from ..store_messages import StoreReply, StoreRequest
 from .attachment import Attachment
-from .gpu_reference import GpuReference
 
 # -- commands ---------------------------------------------------------------------------------
 
@@ -44,15 +43,15 @@ class Interrupt(Command, frozen=True):
 
 
 class Kill(Command, frozen=True):
-    """Send SIGKILL to ranks, named by their pids: a rank that was replaced meanwhile is spared."""
+    """Send SIGKILL to ranks, named by their pids, so that their successors are spared."""
 
     pids: list[int]
     ranks: list[int] = []
-    """Those that are meant, as processes of several nodes may have the same pid; empty for all."""
+    """Limits these to some ranks, as processes on several nodes may have the same pid."""
 
 
 class Log(Command, frozen=True):
-    """Tell what a rank wrote last."""
+    """Return what a rank wrote last."""
 
     rank: int
 
@@ -66,30 +65,29 @@ class Restart(Command, frozen=True):
 
 
 class Extend(Command, frozen=True):
-    """Let the pool run longer than its time limit; whoever asks for that uses it."""
+    """Let the pool run longer than its time limit; this counts as use."""
 
     seconds: float = 0.0
 
 
 class NoteIdle(Command, frozen=True, tag="note_idle"):
-    """Tell others since when the pool is idle; `None` if it is not, or nobody knows."""
+    """Tell others since when the pool is idle; `None` if it is not, or that is not known."""
 
     since: float | None
 
 
 class NoteCell(Command, frozen=True, tag="note_cell"):
-    """Tell others in which cell of the notebook ranks died: they may not have had time to."""
+    """Tell others in which cell of the notebook ranks died."""
 
     ranks: list[int]
     cell_id: str
 
 
 class NoteLate(Command, frozen=True, tag="note_late"):
-    """Tell whose cell runs that ranks did not stop for somebody else, who stopped them all."""
+    """Tell the client whose cell runs that ranks of a generation did not stop for another one."""
 
     ranks: list[int]
     generation: int
-    """Of these ranks: those that have been replaced meanwhile are not meant."""
 
 
 class StartRanks(Command, frozen=True, tag="start_ranks"):
@@ -98,7 +96,6 @@ class StartRanks(Command, frozen=True, tag="start_ranks"):
     ranks: list[int]
     generation: int
     whole: bool
-    """Whether all ranks of the pool are started."""
     ports: tuple[int, int, int]
     """On the first node: ``MASTER_PORT``, of JAX's coordinator, and of a TCP store; 0 without."""
     left_out: list[str] = []
@@ -106,16 +103,15 @@ class StartRanks(Command, frozen=True, tag="start_ranks"):
 
 
 class Rename(Command, frozen=True):
-    """Call notebooks of the pool by other names: their files have been moved."""
+    """Change names of notebooks of the pool: their files have been moved."""
 
     names: dict[str, str]
-    """The new names by the old ones."""
 
 
 class DescribeLease(Command, frozen=True, tag="describe_lease"):
-    """Say this of the pool to all users of the node: from the first node's agent to another's.
+    """Describe the pool to all users of the node: from the first node's agent to another's.
 
-    Times are by the clock of who is told.
+    Times are by the clock of the recipient.
     """
 
     notebook: str
@@ -124,12 +120,10 @@ class DescribeLease(Command, frozen=True, tag="describe_lease"):
 
 
 class WatchGpus(Command, frozen=True, tag="watch_gpus"):
-    """Have the GPUs of other nodes sampled, and tell this connection of them, until it ends."""
+    """Sample the GPUs of other nodes for this connection; without settings, no longer."""
 
     settings: SamplerSettings | None
-    """`None` for no longer."""
     nodes: list[str] = []
-    """Which; others may sample the same node for another pool."""
 
 
 class StoreAnswer(Command, frozen=True, tag="store_answer"):
@@ -147,9 +141,9 @@ class Ping(Command, frozen=True):
     """Answer."""
 
     sent: float = 0.0
-    """When it was sent, by the clock of who asks; 0 if nobody compares clocks."""
+    """When it was sent, by the sender's clock; 0 if clocks are not compared."""
     ahead: float | None = None
-    """How far the clock of who is asked is ahead of that one, so far as this is known."""
+    """By how many seconds the recipient's clock is ahead of the sender's, if known."""
 
 
 Commands = (
@@ -180,6 +174,15 @@ class News(msgspec.Struct, frozen=True, tag_field="says", tag=str.lower):
     """What an agent says; `says` names it."""
 
 
+class GpuReference(msgspec.Struct, frozen=True):
+    """A physical GPU, as the state of a rank names it."""
+
+    index: int
+    label: str
+    uuid: str
+    name: str
+
+
 class RankState(msgspec.Struct):
     """What an agent knows of one rank."""
 
@@ -195,25 +198,23 @@ class RankState(msgspec.Struct):
     stderr: list[str] = []
     """The last lines that it wrote, if it died unasked."""
     failure: Reason | None = None
-    """Why it did not start, if it was to take another rank's place."""
+    """Why it did not start, if it was to replace another rank."""
     gpu: GpuReference | None = None
     """The GPU that it was given there, if it is on another node than the first."""
     node: str = ""
-    """Which other node it is on, where pids are those of that node's; empty for the first one."""
+    """Its node, which its pid is of; empty for the first one."""
     stopped: bool = False
-    """Whether a signal has stopped its process."""
 
 
 class PoolTime(msgspec.Struct):
     """How long a pool may still run."""
 
     limit: float | None = None
-    """Seconds for which it runs at most."""
+    """Seconds for which it may run."""
     ends_by: float | None = None
     """When these are over."""
     idle_since: float | None = None
     extended: float | None = None
-    """When somebody last asked for it to run longer."""
     over: Reason | None = None
     """Why it is stopping, if its time is over."""
 
@@ -237,7 +238,7 @@ class Snapshot(News, frozen=True):
     name: str = ""
     """The notebook's path."""
     last_cells: dict[int, str] = {}
-    """By dead rank, the notebook's id of the cell in which it died, so far as that is known."""
+    """By dead rank, the notebook's id of the cell in which it died, as far as known."""
     lost_nodes: list[str] = []
     """Other nodes that cannot be used: they cannot be reached, or their agents have ended."""
 
@@ -251,16 +252,16 @@ class LockWanted(News, frozen=True, tag="lock_wanted"):
 
 
 class LockHolderStopped(News, frozen=True, tag="lock_holder_stopped"):
-    """Who has the execution lock, which the client waits for, is stopped (SIGSTOP, a debugger).
+    """The client that has the execution lock is stopped (SIGSTOP, a debugger).
 
-    It is said again every few seconds while that is so.
+    This is repeated every few seconds.
     """
 
     pid: int
 
 
 class LateRanks(News, frozen=True, tag="late_ranks"):
-    """Ranks did not stop for somebody else: the cell of who has the lock need not wait for them."""
+    """Ranks did not stop for another client, so the present cell need not wait for them."""
 
     ranks: list[int]
 
@@ -272,7 +273,7 @@ class LogLines(News, frozen=True, tag="log"):
 
 
 class Refused(News, frozen=True):
-    """Why nothing comes of a command."""
+    """Why a command is not carried out."""
 
     message: str
 
@@ -285,14 +286,12 @@ class NodeGpus(News, frozen=True, tag="node_gpus"):
     visible: str | None = None
     """``CUDA_VISIBLE_DEVICES`` there: what the engine has given to the agent."""
     trouble: str = ""
-    """Why there is no news."""
 
 
 class StoreQuestion(News, frozen=True, tag="store_question"):
     """What a rank asks of the process group's store, which is on the first node."""
 
     number: int
-    """Names the question."""
     request: StoreRequest
 
 
@@ -300,9 +299,7 @@ class Pong(News, frozen=True):
     """The answer to `Ping`."""
 
     sent: float = 0.0
-    """When that was sent, by the clock of who asked."""
     answered: float = 0.0
-    """When it was answered, by our clock."""
 
 
 AgentNews = (
@@ -329,6 +326,4 @@ def encode(message: Command | News) -> bytes:
 
 
 decode_command: Callable[[bytes], Commands] = reader(Commands)
-"""Reads a command."""
 decode_news: Callable[[bytes], AgentNews] = reader(AgentNews)
-"""Reads what an agent says."""

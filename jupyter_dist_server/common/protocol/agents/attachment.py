@@ -15,14 +15,9 @@ SERVER, KERNEL = "server", "kernel"
 
 @dataclass(frozen=True)
 class Owner:
-    """Who starts pools, adopts them and is attached to them: this very process.
+    """The process that starts pools, adopts them and is attached to them: the present one.
 
-    Attributes
-    ----------
-    kind : str
-        `SERVER` or `KERNEL`.
-    grace : float
-        Seconds for which its pools outlive it.
+    Its pools outlive it by `grace` seconds.
     """
 
     kind: str = KERNEL
@@ -33,7 +28,6 @@ class Attachment(msgspec.Struct, frozen=True):
     """A process that keeps a pool alive."""
 
     kind: str = msgspec.field(name="as")
-    """`SERVER` or `KERNEL`."""
     pid: int
     start_ticks: int
     boot: str
@@ -51,6 +45,6 @@ class Attachment(msgspec.Struct, frozen=True):
     def of_this_process(
         cls, kind: str, kernel_id: str | None = None, name: str = "", mode: bool = False
     ) -> Attachment:
-        """Return what this process says of itself."""
+        """Return the attachment of this process."""
         process = ProcessRef.of(os.getpid())
         return cls(kind, process.pid, process.start_ticks, process.boot, kernel_id, name, mode)

@@ -1,4 +1,4 @@
-"""What an agent tells a new rank, and what that answers once."""
+"""What an agent tells a new rank, and the rank's one answer."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ import msgspec
 
 from ..decode_message import reader
 from ..node_addresses import RankAddress
+
+STDERR_KEPT = 1 << 16
+"""Bytes of a rank's stderr that it keeps for the agent although they were read and shown."""
+STDERR_START_BYTES = 8
+"""Length of the number that tells where in stderr a cell began."""
 
 
 class RankOrders(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +51,7 @@ _read: Callable[[bytes], Ready | Failed] = reader(Ready | Failed)
 
 
 def decode_report(line: bytes) -> Ready | Failed:
-    """Read what a rank answers; one that answers anything else has failed."""
+    """Read a rank's answer; one that answers anything else has failed."""
     try:
         return _read(line)
     except ValueError as error:

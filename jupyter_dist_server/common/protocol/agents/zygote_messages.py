@@ -1,4 +1,4 @@
-"""What zygotes and those who have them fork say to each other: one JSON object a message."""
+"""What zygotes and their owners say to each other: one JSON object a message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ class ZygoteOrders(msgspec.Struct, frozen=True):
     """What a new zygote is told, as its argument."""
 
     socket: int
-    """Descriptor of the socket to its owner."""
     owner: ProcessRef
 
 
@@ -22,7 +21,7 @@ class AgentOrders(msgspec.Struct, frozen=True):
     """What a new agent finds in its pool's folder, beside ``pool.json``."""
 
     environment: dict[bytes, bytes]
-    """Bytes, as neither variables nor paths need be UTF-8, as JSON is."""
+    """Bytes, as neither variables nor paths need be UTF-8, but JSON is."""
     cwd: bytes
 
 
@@ -30,7 +29,6 @@ class StartAgent(msgspec.Struct, frozen=True):
     """Fork an agent; descriptors of its listening socket, its log and its lease come along."""
 
     folder: str
-    """The pool's private folder."""
     stay: bool
     """Whether to fork; otherwise the zygote becomes the agent itself."""
 
@@ -39,10 +37,8 @@ class StartRunner(msgspec.Struct, frozen=True):
     """Fork the runner of a job; the descriptors of its lease come along. There is no answer."""
 
     folder: str
-    """The store's."""
     job: int
     launch: str
-    """Names this attempt."""
 
 
 # -- what a zygote says -----------------------------------------------------------------------
@@ -53,12 +49,11 @@ class ZygoteReady(msgspec.Struct, frozen=True, tag_field="says", tag="ready"):
 
 
 class AgentStarted(msgspec.Struct, frozen=True, tag_field="says", tag="started"):
-    """Which process the agent of a pool is."""
+    """Which process the agent of a pool is; `itself` says that the zygote has become it."""
 
     folder: str
     process: ProcessRef
     itself: bool
-    """Whether it is the zygote, which has become the agent."""
 
 
 class ForkRefused(msgspec.Struct, frozen=True, tag_field="says", tag="refused"):
@@ -69,7 +64,7 @@ class ForkRefused(msgspec.Struct, frozen=True, tag_field="says", tag="refused"):
 
 
 class AgentExited(msgspec.Struct, frozen=True, tag_field="says", tag="exited"):
-    """How an agent ended that this zygote forked."""
+    """How an agent that this zygote forked has ended."""
 
     pid: int
     code: int
@@ -79,8 +74,5 @@ class AgentExited(msgspec.Struct, frozen=True, tag_field="says", tag="exited"):
 ZygoteNews = ZygoteReady | AgentStarted | ForkRefused | AgentExited
 
 decode_start: Callable[[bytes], StartAgent] = reader(StartAgent)
-"""Reads what a zygote is asked for."""
 decode_start_runner: Callable[[bytes], StartRunner] = reader(StartRunner)
-"""Reads what the zygote of runners is asked for."""
 decode_zygote_news: Callable[[bytes], ZygoteNews] = reader(ZygoteNews)
-"""Reads what a zygote says."""

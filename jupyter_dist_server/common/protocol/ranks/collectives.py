@@ -1,4 +1,4 @@
-"""Names under which a rank tells what it waits for in `torch.distributed`."""
+"""Names of functions in `torch.distributed` that wait for other ranks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ WAITING_MODULES = (
     "torch.distributed.rpc",
     "torch.distributed.rpc.api",
 )
-"""Modules whose functions wait for other ranks. More of torch does, but by these."""
+"""Modules whose functions wait for other ranks; the rest of torch waits by these."""
 NO_CALLS = frozenset(["wrapper", "<module>"])
-"""What torch calls the functions around its own, and Python the code of a module."""
+"""Names that torch gives to functions around its own, and Python to a module's code."""
 BACKWARD = "_engine_run_backward"
-"""torch's function in which gradients are computed, and exchanged if a model is wrapped."""
+"""torch's function that computes gradients, and exchanges them if a model is wrapped."""
 
 DDP = "DistributedDataParallel"
 _GROUPS = ("new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_group")
@@ -22,4 +22,4 @@ _CALLS = ("init_rpc", "rpc_sync", "remote", "shutdown")
 UNCOUNTED = frozenset(
     ["init_process_group", "destroy_process_group", *_GROUPS, *_MESSAGES, *_CALLS, DDP]
 )
-"""Those of them that make or end groups, or that not all ranks call, have no number."""
+"""Those that make or end groups, or that not all ranks call, have no number."""

@@ -1,4 +1,4 @@
-"""What a rank tells of itself when somebody asks why its pool does not go on."""
+"""What a rank tells about itself when its pool makes no progress."""
 
 from __future__ import annotations
 
@@ -13,41 +13,37 @@ class Group(msgspec.Struct, frozen=True):
     """A process group, as the ranks that made it know it."""
 
     ranks: list[int]
-    """Of the pool."""
     name: str = ""
-    """As its maker calls it (`group_desc`); empty for one without a name."""
+    """Its `group_desc`; empty for one without a name."""
 
 
 class CodePlace(msgspec.Struct, frozen=True):
-    """A line of the user's code."""
+    """A line of the user's code; the file of a cell is ``In[9]``."""
 
     file: str
-    """``In[9]`` for a cell."""
     line: int
     source: str = ""
-    """The line, without what is around it."""
+    """The line, without surrounding space."""
 
 
 class Collective(msgspec.Struct, frozen=True):
     """One collective, or message from rank to rank, that a rank has begun."""
 
     group: str
-    """Key of its `Group`."""
     number: int
-    """Counted in its group, by all members alike; messages are counted on their own."""
+    """Counted in its group, by all members alike; messages are counted separately."""
     op: str
-    """Such as ``all_reduce``."""
     tensors: list[str]
-    """What it takes, such as ``20 × float32``."""
+    """Its input, such as ``20 × float32``."""
     begun: float
     """In seconds since 1970."""
     done: bool
     """Also if it failed."""
     completed: bool = False
-    """Whether torch says that it went well; of gloo it says nothing."""
+    """Whether torch says that it succeeded; for gloo it does not say so."""
     is_message: bool = False
     backend: str = ""
-    """Such as ``nccl``: if a group has several (``cpu:gloo,cuda:nccl``), each counts on its own."""
+    """Such as ``nccl``: if a group has several (``cpu:gloo,cuda:nccl``), each counts separately."""
     place: CodePlace | None = None
     """Where it was begun; not known if the rank holds the GIL."""
 
@@ -59,17 +55,15 @@ class Frame(msgspec.Struct, frozen=True):
     function: str
     place: CodePlace
     call: str | None = None
-    """What it is calling just now, as the code has it: ``time.sleep``."""
+    """What it is calling now, as in the code: ``time.sleep``."""
     own: bool = False
-    """Whether it is code of the user's, not of a library."""
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A message that the main thread waits to send, or to receive."""
+    """A message that the main thread waits to send, or to receive, from any rank if `None`."""
 
     op: str
     peer: int | None
-    """`None` is any rank."""
 
 
 class EvidenceRequest(RankRequest, frozen=True):
@@ -84,15 +78,15 @@ class EvidenceReply(RankReply, frozen=True, kw_only=True):
     state: Activity
     cell: int | None
     ended: str
-    """The error that ended its last cell, in one line; empty if that went well."""
+    """The error that ended its last cell, in one line."""
     stack: list[Frame]
-    """Of its cell, the innermost first; empty between cells."""
+    """The cell's, the innermost frame first; empty between cells."""
     message: Message | None
     groups: dict[str, Group]
     collectives: list[Collective]
     """The last ones, also of each group, and all not done; none if torch does not record them."""
     group_since: float
-    """When the pool's group was made: what was begun before is of another."""
+    """When the pool's group was made: older collectives are of another one."""
 
 
 Condition = Literal["answers", "dead", "stopped", "starved", "holds_gil", "silent"]
@@ -100,11 +94,10 @@ Condition = Literal["answers", "dead", "stopped", "starved", "holds_gil", "silen
 
 
 class RankEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one rank, be it from itself or, if it does not answer, from outside."""
+    """What is known about one rank, from itself or, if it does not answer, from outside."""
 
     condition: Condition = "answers"
     why: str = ""
-    """Why it is dead, in words."""
     stack: list[Frame] = []
     cell: int | None = None
     idle: bool = False
@@ -115,4 +108,3 @@ class RankEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Evidence = dict[int, RankEvidence]
-"""By rank, of a whole pool."""

@@ -1,4 +1,4 @@
-"""What clients ask ranks about their memory, and what ranks answer, on the control channel."""
+"""Requests of clients about the memory of ranks, and replies, on the control channel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .rank_messages import RankReply, RankRequest
 
 
 class MemoryRequest(RankRequest, frozen=True):
-    """Tell what memory is used, and by which variables; between cells."""
+    """Report what memory is used, and by which variables; between cells."""
 
     kind = "dist_memory_request"
 
@@ -20,9 +20,9 @@ class Held(msgspec.Struct, frozen=True):
     name: str
     nbytes: int
     gradients: int
-    """How much of that are gradients, in bytes."""
+    """The bytes of these that are gradients."""
     cell: int | None = None
-    """The notebook's number of the cell that made the variable; `None` if that is not known."""
+    """The notebook's number of the cell that made the variable, if known."""
 
 
 class TorchUse(msgspec.Struct, frozen=True):
@@ -33,7 +33,6 @@ class TorchUse(msgspec.Struct, frozen=True):
     peak: int
     """The most that was allocated at one time since the rank started."""
     total: int
-    """Of the GPU."""
 
 
 class Allocated(msgspec.Struct, frozen=True):
@@ -44,7 +43,7 @@ class Allocated(msgspec.Struct, frozen=True):
 
 
 class Exhausted(msgspec.Struct, frozen=True):
-    """A GPU at the moment at which no more of its memory could be had."""
+    """A GPU when its memory was exhausted."""
 
     by_line: list[Allocated]
     """What was allocated then, the largest amount first."""
@@ -55,26 +54,26 @@ class Exhausted(msgspec.Struct, frozen=True):
 
 
 class MemoryReply(RankReply, frozen=True, kw_only=True):
-    """What a rank uses."""
+    """The memory that a rank uses."""
 
     busy: bool
-    """Whether a cell runs; then only the process is told."""
+    """Whether a cell runs; then variables are not reported."""
     resident: int
     """The resident set of the process, in bytes."""
     proportional: int | None
-    """The same, pages that processes share counted in part; `None` where it cannot be known."""
+    """The same, with shared pages counted in part; `None` where that is not known."""
     torch: TorchUse | None = None
     """`None` unless CUDA is in use."""
     held: list[Held] = msgspec.field(default_factory=list)
     """Variables that hold tensors or arrays, the largest first."""
     in_all: int = 0
-    """Bytes of all of these, what variables share counted once."""
+    """Bytes of all of these, with shared ones counted once."""
     exhausted: Exhausted | None = None
-    """Of the last cell, if that was so in it."""
+    """If that happened in the last cell."""
 
 
 class EstimateRequest(RankRequest, frozen=True):
-    """Tell how much memory a training step takes, without running it; between cells."""
+    """Report how much memory a training step takes, without running it; between cells."""
 
     kind = "dist_estimate_request"
     model: str
@@ -94,4 +93,4 @@ class EstimateReply(RankReply, frozen=True, kw_only=True):
     other: int = 0
     """Buffers, the batch, and temporary results."""
     peak: int = 0
-    """Of all of these at one time."""
+    """The sum of these at that time."""

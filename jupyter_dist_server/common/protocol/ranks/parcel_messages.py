@@ -1,7 +1,7 @@
-"""How a large value gets to a rank on another node, and from there: in chunks, as a parcel.
+"""How a large value gets to or from a rank on another node: in chunks, as a parcel.
 
-A parcel is shared memory that the rank has, with the buffers of one value as `write_shared` places
-them. So the ranks beside it can read it too, and the value crosses the network once.
+A parcel is shared memory of the rank, with the buffers of one value as `write_shared` places
+them. Other ranks there can read it too, so the value crosses the network once.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from .rank_messages import RankReply, RankRequest, SharedAddress
 
 
 class StoreRequest(RankRequest, frozen=True):
-    """Put what comes with the message into a parcel."""
+    """Put the message's buffer into a parcel of `size` bytes, which has a unique name."""
 
     kind = "dist_store_request"
     parcel: str
-    """Which nobody else has named so."""
     size: int
-    """Of the whole parcel, in bytes."""
     offset: int
 
 
@@ -50,4 +48,3 @@ class DropRequest(RankRequest, frozen=True):
 
 
 PARCEL_REQUESTS: tuple[type[RankRequest], ...] = (StoreRequest, LoadRequest, DropRequest)
-"""What is asked on the control channel."""

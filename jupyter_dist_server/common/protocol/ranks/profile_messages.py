@@ -1,4 +1,4 @@
-"""What clients ask about the profile of a cell, and what ranks answer, on the control channel.
+"""Requests of clients for the profile of a cell, and replies, on the control channel.
 
 Times are in seconds; moments are in seconds since 1970.
 """
@@ -18,11 +18,11 @@ SpentOn = Literal["annotation", "input", "gpu", "place"]
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """For how long a rank did something; one moment may count for several things."""
+    """How long a rank did something; one moment may count for several things."""
 
     on: SpentOn
     name: str
-    """As it is named to users, such as ``data`` or ``time.sleep, In[4] line 7``."""
+    """Its name for users, such as ``data`` or ``time.sleep, In[4] line 7``."""
     seconds: float
 
 
@@ -30,21 +30,20 @@ class CollectiveTime(msgspec.Struct, frozen=True, kw_only=True):
     """When a rank was in a collective."""
 
     group: str
-    """Of its process group; empty if not known."""
+    """Its process group; empty if not known."""
     number: int
     """Counted in its group, or, if the group is not known, in the profile."""
     op: str
-    """Such as ``all_reduce``."""
     begin: float
     end: float
     exposed: float
-    """Of the time between these, the part in which the rank did nothing else."""
+    """The part of this time in which the rank did nothing else."""
     before: list[Spent]
-    """What the rank did between the end of the collective before it and its begin."""
+    """What the rank did between the end of the previous collective and this one's begin."""
 
 
 class ProfileRequest(RankRequest, frozen=True):
-    """Tell what the profile of the last cell with one says. Its trace comes with the reply."""
+    """Report the profile of the last cell with one. Its trace comes with the reply."""
 
     kind = "dist_profile_request"
 
@@ -54,34 +53,32 @@ class RankProfile(RankReply, frozen=True, kw_only=True):
 
     status: Literal["ok", "none", "failed"]
     why: str = ""
-    """Why it failed."""
     ahead: float = 0.0
-    """Seconds by which the times in the trace are ahead: of those here they are taken off."""
+    """Seconds by which the times in the trace are ahead; in times here, they are subtracted."""
     started: float = 0.0
     """When the cell began."""
     begin: float = 0.0
     end: float = 0.0
     """Of the steps that are measured."""
     steps: int = 0
-    """How many steps that are; 0 if the cell has none, and counts as one."""
+    """How many steps these are; 0 if the cell has none, and counts as one."""
     dropped: int = 0
     """Steps at the begin that are left out, as they warm up."""
     compute: float = 0.0
-    """Operations of torch, outside of the input; on a GPU, kernels."""
+    """Operations of torch, except input; on a GPU, kernels."""
     input: float = 0.0
-    """Waiting for a DataLoader."""
     communication: float = 0.0
     """Collectives and messages, also while something else was done."""
     exposed: float = 0.0
-    """The part of that in which nothing else was done."""
+    """The part of this in which nothing else was done."""
     computing: list[Interval] = msgspec.field(default_factory=list)
-    """When that was; times that are close to each other are one."""
+    """When that was; times that are close to each other are joined."""
     communicating: list[Interval] = msgspec.field(default_factory=list)
-    """When it did nothing but communicate, or wait for other ranks."""
+    """When it only communicated, or waited for other ranks."""
     copies: float = 0.0
     """Copying between the CPU and the GPU while nothing else was done."""
     spent: list[Spent] = msgspec.field(default_factory=list)
-    """What most of the rest was spent on, copying included."""
+    """What most of the rest was spent on, including copying."""
     collectives: list[CollectiveTime] = msgspec.field(default_factory=list)
     left_out: int = 0
     """Collectives that are not listed, as there are too many."""
@@ -95,7 +92,7 @@ Spans = Annotated[list[tuple[Moment, Moment]], msgspec.Meta(max_length=500)]
 
 
 class LaneSeconds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For how long a rank did what: times that were joined to one are longer than that."""
+    """How long a rank did what; joined times may be longer."""
 
     compute: Duration
     communication: Duration
@@ -103,12 +100,11 @@ class LaneSeconds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Lanes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a rank did when, in the steps of a cell that were profiled."""
+    """What a rank did when, in the profiled steps of a cell; it waits for other ranks."""
 
     compute: Spans
     communication: Spans
     waiting: Spans
-    """For other ranks."""
     seconds: LaneSeconds
 
 
@@ -122,6 +118,6 @@ class RankLanes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class LanesRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a notebook tells its server of a cell that was profiled."""
+    """What a notebook tells its server about a cell that was profiled."""
 
     ranks: Annotated[list[RankLanes], msgspec.Meta(max_length=MAX_RANKS)]

@@ -1,4 +1,4 @@
-"""What clients ask ranks, and what ranks answer: the contents of our own Jupyter messages."""
+"""Requests of clients to ranks, and replies: the contents of our own Jupyter messages."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ class ProfileOptions(msgspec.Struct, frozen=True):
     """How a cell is profiled."""
 
     steps: int | None = None
-    """How many steps of an optimizer are profiled; `None` is all."""
+    """How many steps of an optimizer are profiled; `None` for all."""
     memory: bool = False
-    """Whether allocations are recorded."""
 
 
 class CellRequest(RankRequest, frozen=True, kw_only=True):
@@ -47,16 +46,15 @@ class CellRequest(RankRequest, frozen=True, kw_only=True):
     code: str
     allow_stdin: bool
     execution_count: int | None
-    """The number by which tracebacks name the cell."""
+    """The number that tracebacks give the cell."""
     cell_id: str | None
     limit: int
     """Characters that this rank may show."""
     largest_display: int
-    """Bytes that one display may take: whoever gets it does nothing else while it reads it."""
+    """Bytes that one display may have: the client does nothing else while it reads one."""
     file: str
-    """What the file with the complete output is called, without the rank and the folder."""
+    """The name of the file with the complete output, without the rank and the folder."""
     profile: ProfileOptions | None = None
-    """`None` is that it is not profiled."""
 
 
 # -- the state of a rank, on the control channel ----------------------------------------------
@@ -66,21 +64,20 @@ class Whereabouts(msgspec.Struct, frozen=True):
     """Where the main thread is in the cell that it runs; by default it runs none."""
 
     line: int | None = None
-    """Of the cell, or of `file`."""
+    """In the cell, or in `file`."""
     call: str | None = None
-    """What was called there that waits for other ranks, be it by a library."""
+    """The function called there, even by a library, that waits for other ranks."""
     backward: bool = False
-    """Whether gradients are computed, which may wait too."""
+    """Whether gradients are computed, which may wait, too."""
     asks: bool = False
-    """Whether ``input()`` waits for the user."""
     file: str = ""
-    """Of the script or function that the cell runs; empty for the cell itself."""
+    """The script or function that the cell runs; empty for the cell itself."""
     has_failed: bool = False
     """Whether the cell's code has ended, and its error is being shown."""
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it may wait for other ranks, where it hears no interrupt."""
+        """Whether it may wait for other ranks, and cannot react to an interrupt."""
         return bool(self.call) or self.backward
 
 
@@ -88,37 +85,36 @@ class TorchMemory(msgspec.Struct, frozen=True):
     """The memory of torch on a rank's GPU, in bytes."""
 
     uuid: str
-    """Of the GPU, as CUDA gives it."""
+    """The GPU's, according to CUDA."""
     allocated: int
     reserved: int
 
 
 class RankReport(msgspec.Struct, frozen=True):
-    """The process of a rank, as it sees it."""
+    """The process of a rank, from inside."""
 
     pid: int
     host_pid: int
     """The pid where ``/proc`` was mounted."""
     memory: int
-    """In bytes; of pages that it shares with other processes, its part."""
+    """In bytes; a part of the pages that it shares with other processes."""
     gpu: TorchMemory | None
     """`None` unless CUDA is in use."""
     cpu: float = 0.0
-    """Seconds of processor time that it has used; older versions do not say it."""
+    """Seconds of processor time that it has used; older versions do not report it."""
 
 
 Activity = Literal["idle", "busy"]
-"""Whether a rank runs a cell."""
 
 
 class StatusRequest(RankRequest, frozen=True):
-    """Tell how you are, whatever the main thread does."""
+    """Report your status, whatever the main thread does."""
 
     kind = "dist_status_request"
 
 
 class RankStatus(RankReply, frozen=True, kw_only=True):
-    """How a rank is."""
+    """The status of a rank."""
 
     rank: int
     state: Activity
@@ -128,7 +124,7 @@ class RankStatus(RankReply, frozen=True, kw_only=True):
     """The notebook's number of the cell that it runs, or ran last."""
     cell_id: str | None
     msg_id: str | None
-    """Of the request that runs it."""
+    """The id of the request that runs it."""
     whereabouts: Whereabouts
     calls: int
     """How many collectives it has begun."""
@@ -138,13 +134,13 @@ class RankStatus(RankReply, frozen=True, kw_only=True):
 
 
 class StackRequest(RankRequest, frozen=True):
-    """Tell where all Python threads are."""
+    """Report the stacks of all Python threads."""
 
     kind = "dist_stack_request"
 
 
 class StackReply(RankReply, frozen=True):
-    """Where they are, as tracebacks."""
+    """The stacks, as tracebacks."""
 
     text: str
 
@@ -157,19 +153,19 @@ class CancelRequest(RankRequest, frozen=True):
 
     kind = "dist_cancel_request"
     msg_id: str
-    """Of the request to run it; if empty, whatever runs is interrupted."""
+    """The id of the request that runs it; if empty, whatever runs is interrupted."""
     until: float = 0.0
-    """When it is no longer meant, in seconds since 1970; 0 is never."""
+    """When this expires, in seconds since 1970; 0 for never."""
 
 
 class CancelReply(RankReply, frozen=True):
-    """Which of both was done, and where the main thread was."""
+    """Whether the cell was running, and where the main thread was."""
 
     running: bool
     since: float
     whereabouts: Whereabouts
     group: str = ""
-    """The process group that was asked for last."""
+    """The process group that was last asked for."""
 
 
 class BreakRequest(RankRequest, frozen=True):
@@ -179,9 +175,9 @@ class BreakRequest(RankRequest, frozen=True):
     generation: int
     """How often ranks had been replaced; a newer process group is left alone."""
     group: str = ""
-    """The only group to be broken; if empty, that is any."""
+    """The only group to be broken; empty for any."""
     sent: float = 0.0
-    """When, by the monotonic clock of the first node; a group asked for since is left alone."""
+    """By the first node's monotonic clock; a group asked for since is left alone."""
 
 
 class RegroupRequest(RankRequest, frozen=True):
@@ -192,9 +188,9 @@ class RegroupRequest(RankRequest, frozen=True):
     """The same on all ranks, and never used before in this pool."""
     generation: int
     until: float
-    """When nobody waits for it any more, in seconds since 1970."""
+    """When no rank waits for it any more, in seconds since 1970."""
     sent: float = 0.0
-    """When it was asked for, by the monotonic clock of the first node."""
+    """By the first node's monotonic clock."""
 
 
 class RegroupReply(RankReply, frozen=True):
@@ -227,7 +223,7 @@ class PushRequest(RankRequest, frozen=True):
 
 
 class PullRequest(RankRequest, frozen=True):
-    """Tell the value of an expression; with `call`, what a function has returned."""
+    """Return the value of an expression; with `call`, what a function has returned."""
 
     kind = "dist_pull_request"
     expression: str
@@ -235,7 +231,7 @@ class PullRequest(RankRequest, frozen=True):
     memory: dict[int, SharedAddress]
     """By rank, where a large pickle is to be written."""
     parcel: str = ""
-    """As what a large pickle is to be kept for `LoadRequest` where there is no such memory."""
+    """The name under which a large pickle is kept for `LoadRequest` without such memory."""
 
 
 ValueStatus = Literal["ok", "missing", "failed", "unsendable", "unreadable", "no_memory"]
@@ -243,14 +239,14 @@ ValueStatus = Literal["ok", "missing", "failed", "unsendable", "unreadable", "no
 
 
 class ValueReply(RankReply, frozen=True):
-    """What a push or a pull came to."""
+    """The result of a push or a pull."""
 
     status: ValueStatus
     why: str = ""
     sizes: list[int] = []
     """Of a pulled pickle's buffers, in bytes."""
     devices: list[str] = []
-    """Where its tensors were, other than on the CPU."""
+    """Where its tensors were, except the CPU."""
     shared: bool = False
     """Whether it is in the shared memory; otherwise it comes with the message."""
     kept: bool = False
@@ -281,11 +277,5 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def read_content(content: object, form: type[T]) -> T:
-    """Read the content of a message.
-
-    Raises
-    ------
-    ValueError
-        If it has another form.
-    """
+    """Read the content of a message; raises `ValueError` if it has another form."""
     return msgspec.convert(content, form, str_keys=True)

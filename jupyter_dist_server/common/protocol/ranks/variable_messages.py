@@ -1,4 +1,4 @@
-"""What clients ask ranks about their variables, and what ranks answer, on the control channel."""
+"""Requests of clients about variables of ranks, and replies, on the control channel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Leaf(msgspec.Struct, frozen=True, kw_only=True):
     """A tensor, an array or a simple value, and where it is in a variable."""
 
     path: str
-    """As a user reads it: ``model.layer4.bn1.running_mean``."""
+    """For users: ``model.layer4.bn1.running_mean``."""
     expression: str
     """Python code that returns it on the rank."""
     type: str
@@ -27,31 +27,31 @@ class Leaf(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     """A short simple value as code."""
     digest: str = ""
-    """The same on two ranks if the content is; empty if it cannot be compared."""
+    """Equal if the contents are equal; empty if they cannot be compared."""
 
 
 class Variable(msgspec.Struct, frozen=True, kw_only=True):
-    """A variable of a rank."""
+    """A variable of a rank, with digests if `checked`."""
 
     name: str
     type: str
     leaves: list[Leaf]
     checked: bool = True
-    """Whether digests were computed."""
 
 
 class VariablesRequest(RankRequest, frozen=True):
-    """Tell what variables hold, and a digest of each content."""
+    """Report what variables hold, and a digest of each content.
+
+    `values` asks for short simple values as text, `only_trained` for modules and optimizers only.
+    """
 
     kind = "dist_variables_request"
     names: list[str]
     """Names, or expressions such as ``model.layer4``; if there are none, all of the user's."""
     only_trained: bool = False
-    """Whether only modules and optimizers are wanted."""
     largest: int | None = None
-    """Bytes: a variable that holds more has no digests, as these would take long."""
+    """Bytes: a larger variable has no digests, as these would take long."""
     values: bool = True
-    """Whether short simple values are told as text."""
 
 
 class VariablesReply(RankReply, frozen=True, kw_only=True):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from ....common.gpu_words import gpus_of
 from ....common.protocol.pool_record import PoolRecord, RankRecord
 from ....common.protocol.ranks.rank_messages import RankStatus
-from ....common.units import count_ranks, format_bytes, write_limit
+from ....common.units import count_ranks, format_bytes, gpus_of, write_limit
 from ....jobs.store.slurm_formats import write_moment, write_place
 from ....pools.discovery import Found
 

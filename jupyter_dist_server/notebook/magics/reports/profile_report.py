@@ -16,13 +16,13 @@ from IPython.core.error import UsageError
 from IPython.core.magic_arguments import argument
 from IPython.display import display
 
-from ....client.profiles import profiles_of
+from ....client.long_requests import profiles_of
 from ....common.errors import DistError
 from ....common.protocol.ranks.profile_messages import RankProfile
 from ....common.protocol.ranks.rank_messages import ProfileOptions
 from ....common.rank_specs import name_ranks
-from ....verdicts.slow.lanes import lanes
 from ....verdicts.slow.slow_sentences import remarks, rows, verdict
+from ....verdicts.slow.time_account import lanes
 from ...merged_trace import merge
 from ...session.current_pool import CurrentPool
 from .pool_status import aligned

@@ -1,7 +1,7 @@
-"""Who is at the other end of a connection: the kernel knows which user made that socket.
+"""Which user is at the other end of a connection, as the kernel says.
 
-Of a Unix socket the kernel tells by ``SO_PEERCRED``, see unix(7); of a TCP connection within this
-machine by its tables of sockets, see sock_diag(7). Elsewhere than on Linux there is no such table.
+For a Unix socket, ``SO_PEERCRED`` tells, see unix(7); for a TCP connection within this machine,
+the kernel's tables of sockets, see sock_diag(7), which exist only on Linux.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class End(NamedTuple):
 
 
 def user_name(uid: int) -> str:
-    """Return what a user is called, in words that tell the number too."""
+    """Return a user's name and number."""
     try:
         return f"{pwd.getpwuid(uid).pw_name} (uid {uid})"
     except KeyError:  # in a container, a user of the host's
@@ -66,31 +66,16 @@ def unix_peer_pid(sock: socket.socket) -> int:
 
 
 def check_unix_peer(sock: socket.socket) -> None:
-    """Refuse a Unix socket whose other end another user has.
-
-    Raises
-    ------
-    PermissionError
-        If it is so.
-    """
+    """Raise `PermissionError` if another user has the other end of a Unix socket."""
     if (uid := unix_peer(sock)) != os.getuid():
         raise PermissionError(1, f"{user_name(uid)} is at the other end")
 
 
 def stranger_at(sock: socket.socket, patience: float = 0.0) -> str | None:
-    """Tell who else than this user may have the other end of a TCP connection on this machine.
+    """Name the other user who may have the other end of a TCP connection on this machine.
 
-    Parameters
-    ----------
-    sock : socket.socket
-        Connected.
-    patience : float
-        Seconds within which a listener accepts what we opened; until then it has no owner.
-
-    Returns
-    -------
-    str or None
-        `None` if this user has it, and the connection stands.
+    `None` is returned if this user has it, and the connection stands. Until a listener accepts a
+    connection, for which it has `patience` seconds, the other end has no owner.
     """
     near, far = _address(sock.getsockname()), _address(sock.getpeername())
     deadline = time.monotonic() + patience
@@ -107,7 +92,7 @@ def stranger_at(sock: socket.socket, patience: float = 0.0) -> str | None:
 
 
 def listener_uid(host: str, port: int) -> int | None:
-    """Return the uid of whoever listens on an address of this machine; `None` if nobody does."""
+    """Return the uid that listens on an address of this machine; `None` if none does."""
     end = _look_up(_address((host, port)), _address(("::" if ":" in host else "0.0.0.0", 0)))
     return end.uid if end and end.state == _LISTEN and end.inode else None
 
