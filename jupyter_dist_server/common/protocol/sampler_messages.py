@@ -13,7 +13,7 @@ from .decode_message import reader
 NO_DRIVER = 3
 """Exit code of the process when the driver cannot be used, and it has said so."""
 STAYS_LOADED = "Enable persistence mode (nvidia-smi -pm 1) if the driver takes long to load."
-"""What to do if that is too short."""
+"""The advice when the first answer takes too long."""
 
 # -- GPUs -------------------------------------------------------------------------------------
 
