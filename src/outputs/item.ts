@@ -1,7 +1,6 @@
 import type { IOutputModel } from '@jupyterlab/rendermime';
 
-import { LabelReader, ranksOf } from './labels';
-import type { IOwner, Owners } from './labels';
+import { LabelReader, ranksOf, type IOwner, type Owners } from './labels';
 import { Lines } from './lines';
 
 /** What the kernel puts before the outputs of a cell on several ranks. */

@@ -71,9 +71,7 @@ export function onlyRank({ ranks }: IOwner): number | null {
   return ranks.size === 1 ? rank : null;
 }
 
-/**
- * Reads lines one after the other, and tells whose each is and where its own text begins.
- */
+/** Reads lines one after the other, and tells whose each is and where its own text begins. */
 export class LabelReader {
   constructor(
     private readonly _owners: Owners,

@@ -3,11 +3,9 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Panel, Widget } from '@lumino/widgets';
 
 import { colourOf } from '../ui/meters';
-import { figuresIn } from './figures';
-import type { IFigure } from './figures';
+import { figuresIn, type IFigure } from './figures';
 import type { Item } from './item';
-import { onlyRank } from './labels';
-import type { IOwner } from './labels';
+import { onlyRank, type IOwner } from './labels';
 import type { Lines, Tab } from './lines';
 import { makeGutter, writeRanks } from './row';
 import { TextBlock } from './textBlock';

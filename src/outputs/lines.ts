@@ -8,9 +8,7 @@ const ESCAPE = /\x1b\[[^@-~]*[@-~]/g;
 /** The merged text, or one rank's. */
 export type Tab = number | null;
 
-/**
- * The lines of one output. Text that is appended is read once; nothing is read again.
- */
+/** The lines of one output. Text that is appended is read once; nothing is read again. */
 export class Lines {
   constructor(
     private readonly _reader: LabelReader,

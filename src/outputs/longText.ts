@@ -1,8 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { Lines, Tab } from './lines';
-import { isSameRow, makeRow } from './row';
-import type { Drawing, IRow } from './row';
+import { isSameRow, makeRow, type Drawing, type IRow } from './row';
 
 const NO_LINKS = { resolver: null, linkHandler: null };
 /** Rows drawn above and below what can be seen. */
@@ -12,9 +11,7 @@ const TALLEST = 8_000_000;
 /** Characters of a line that are drawn; all of it is copied. */
 const LONGEST = 10_000;
 
-/**
- * Many lines in a box that scrolls. Only those that can be seen are in the page.
- */
+/** Many lines in a box that scrolls. Only those that can be seen are in the page. */
 export class LongText {
   constructor(
     private readonly _drawing: Drawing,

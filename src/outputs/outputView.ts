@@ -4,10 +4,8 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
 
-import { kindOf, makeItem, textOf } from './item';
-import type { IHeader, Item } from './item';
-import { Owners, ranksOf } from './labels';
-import type { IOwner } from './labels';
+import { kindOf, makeItem, textOf, type IHeader, type Item } from './item';
+import { Owners, ranksOf, type IOwner } from './labels';
 import { Layout } from './layout';
 import type { Tab } from './lines';
 
@@ -43,9 +41,7 @@ interface ITextChange {
   value: string;
 }
 
-/**
- * The outputs of one cell on several ranks, as one of its views shows them.
- */
+/** The outputs of one cell on several ranks, as one of its views shows them. */
 export class OutputView {
   private constructor(
     private readonly _area: OutputArea,

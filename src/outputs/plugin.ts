@@ -8,8 +8,7 @@ import {
   RenderedText
 } from '@jupyterlab/rendermime';
 import type { IOutputModel, IRenderMime } from '@jupyterlab/rendermime';
-import { ITranslator } from '@jupyterlab/translation';
-import type { TranslationBundle } from '@jupyterlab/translation';
+import { ITranslator, type TranslationBundle } from '@jupyterlab/translation';
 import type { Widget } from '@lumino/widgets';
 
 import { TRANSLATION_DOMAIN } from '../model/tokens';
@@ -17,9 +16,7 @@ import { kindOf, HEADER } from './item';
 import { OutputView } from './outputView';
 import { areaOf, TabBar } from './tabBar';
 
-/**
- * Shows what a cell has put out on several ranks merged, or one rank's alone.
- */
+/** Shows what a cell has put out on several ranks merged, or one rank's alone. */
 export const outputsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:outputs',
   description: 'Tabs above the outputs of cells on several ranks.',

@@ -4,15 +4,12 @@ import type {
 } from '@jupyterlab/application';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import { KernelMessage } from '@jupyterlab/services';
-import type { Kernel } from '@jupyterlab/services';
-import { JSONExt } from '@lumino/coreutils';
-import type { ReadonlyPartialJSONArray } from '@lumino/coreutils';
+import { KernelMessage, type Kernel } from '@jupyterlab/services';
+import { JSONExt, type ReadonlyPartialJSONArray } from '@lumino/coreutils';
 
 import { isKernelAttached } from '../model/contract';
 import { IPoolsModel } from '../model/tokens';
-import { tellWhatRuns, writersOf } from './cellWriters';
-import type { CellWriters } from './cellWriters';
+import { tellWhatRuns, writersOf, type CellWriters } from './cellWriters';
 import { RunningCell } from './runningCell';
 
 const TARGET = 'jupyter_dist.replay';

@@ -2,8 +2,7 @@ import { renderError, renderText } from '@jupyterlab/rendermime';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 
 import { colourOf } from '../ui/meters';
-import { onlyRank } from './labels';
-import type { IOwner } from './labels';
+import { onlyRank, type IOwner } from './labels';
 
 /** What the stock renderer draws in a way of its own: escape codes, and links. */
 // eslint-disable-next-line no-control-regex
@@ -52,9 +51,7 @@ export function makeGutter(owner: IOwner | null): HTMLElement {
   return gutter;
 }
 
-/**
- * Draw lines, with their ranks at the left unless these are known.
- */
+/** Draw lines, with their ranks at the left unless these are known. */
 export function makeRow(
   row: IRow,
   { sanitizer, resolver, linkHandler }: Drawing,

@@ -7,17 +7,14 @@ import { Widget } from '@lumino/widgets';
 
 import { HEADER, readHeader } from './item';
 import type { Tab } from './lines';
-import { OutputView } from './outputView';
-import type { ITabBar, ITabs } from './outputView';
+import { OutputView, type ITabBar, type ITabs } from './outputView';
 
 /** From so many ranks on the marked ones are counted: their tabs may be out of sight. */
 const MANY = 12;
 const FAILED = '●';
 const ODD = '○';
 
-/**
- * The tabs above the outputs of a cell on several ranks: what the header looks like.
- */
+/** The tabs above the outputs of a cell on several ranks: what the header looks like. */
 export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
   constructor(private readonly _trans: TranslationBundle) {
     super();

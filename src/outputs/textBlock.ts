@@ -3,8 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Lines, Tab } from './lines';
 import { LineFilter } from './lineFilter';
 import { LongText } from './longText';
-import { isSameRow, makeRow } from './row';
-import type { Drawing, IRow } from './row';
+import { isSameRow, makeRow, type Drawing, type IRow } from './row';
 
 /** Lines, and characters, up to which text flows in the notebook. */
 const FLOWING_LINES = 200;

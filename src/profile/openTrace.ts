@@ -1,15 +1,12 @@
 import { Notification, showErrorMessage } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
-import { ServerConnection } from '@jupyterlab/services';
-import type { Contents } from '@jupyterlab/services';
+import { ServerConnection, type Contents } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { download } from '../ui/download';
 import { askPerfetto, PERFETTO, sendTrace } from './perfetto';
 
-/**
- * Show a trace in Perfetto; where its page is out of reach, download the trace and say so.
- */
+/** Show a trace in Perfetto; where its page is out of reach, download the trace and say so. */
 export async function openTrace(
   path: string,
   contents: Contents.IManager,

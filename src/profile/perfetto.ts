@@ -6,9 +6,7 @@ const [AGAIN, PATIENCE] = [100, 20_000];
 /** What became of a window: its page waits for a trace, did not answer, or was closed. */
 type Answer = 'ready' | 'silent' | 'closed';
 
-/**
- * Ask the page in a window until it answers: what it is sent before it listens is lost.
- */
+/** Ask the page in a window until it answers: what it is sent before it listens is lost. */
 export function askPerfetto(
   viewer: Window,
   patience = PATIENCE

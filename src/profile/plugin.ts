@@ -13,9 +13,7 @@ import { isTrace, TRACE, TraceView } from './traceView';
 /** Before HTML, which is what others see of a trace. */
 const RANK = 10;
 
-/**
- * Shows traces of profiled cells, and opens them from there or from the file browser.
- */
+/** Shows traces of profiled cells, and opens them from there or from the file browser. */
 export const profilePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:profile',
   description: 'Opens the traces of profiled cells in Perfetto.',

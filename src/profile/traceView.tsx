@@ -13,9 +13,7 @@ export function isTrace(name: string): boolean {
   return NAME.test(name);
 }
 
-/**
- * The trace of a profiled cell: a link that downloads it, and a button that opens it.
- */
+/** The trace of a profiled cell: a link that downloads it, and a button that opens it. */
 export class TraceView extends ReactWidget implements IRenderMime.IRenderer {
   constructor(
     private readonly _resolver: IRenderMime.IResolver | null,

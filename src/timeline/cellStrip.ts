@@ -2,12 +2,9 @@ import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { ICellRun } from '../model/cells';
-import { sayCell, sayCells } from './cellWords';
-import type { ICellWords } from './cellWords';
-import { chipsIn } from './chips';
-import type { IChip } from './chips';
-import { CHIP, LANE } from './scene';
-import type { ILabelledChip } from './scene';
+import { sayCell, sayCells, type ICellWords } from './cellWords';
+import { chipsIn, type IChip } from './chips';
+import { CHIP, LANE, type ILabelledChip } from './scene';
 import { element } from './element';
 import type { TimelineModel } from './model';
 import type { Scale } from './scale';

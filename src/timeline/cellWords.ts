@@ -20,9 +20,7 @@ export interface ICellWords {
   title: string;
 }
 
-/**
- * What is said of a cell: `[6]`, `3 min 51 s`, `ranks 0–3`.
- */
+/** What is said of a cell: `[6]`, `3 min 51 s`, `ranks 0–3`. */
 export function sayCell(
   run: ICellRun,
   now: number,

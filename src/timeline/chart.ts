@@ -1,7 +1,6 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { CellStrip } from './cellStrip';
-import type { ICellStripOptions } from './cellStrip';
+import { CellStrip, type ICellStripOptions } from './cellStrip';
 import { joinFacts } from '../words/format';
 import type { IColours } from './colours';
 import { Drawing } from './draw';

@@ -21,9 +21,7 @@ export interface IChip {
   isRunning: boolean;
 }
 
-/**
- * What stands above the curves between two pixels of the scale, by lane and time.
- */
+/** What stands above the curves between two pixels of the scale, by lane and time. */
 export function chipsIn(
   cells: readonly ICellRun[],
   scale: Scale,

@@ -41,9 +41,7 @@ export interface IColours {
   font: string;
 }
 
-/**
- * Read the colours of the theme as they are at a node now.
- */
+/** Read the colours of the theme as they are at a node now. */
 export function readColours(node: HTMLElement): IColours {
   // A canvas does not know variables, so the browser has to work out what they are.
   const probe = node.appendChild(document.createElement('span'));

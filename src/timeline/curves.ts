@@ -3,8 +3,7 @@ import { BAND, COMMUNICATION, COMPUTE, GRID, WAIT } from './colours';
 import type { IColours, ICurveColours, Pixels } from './colours';
 import { mostOfPixels } from './lanes';
 import type { Column } from './recording';
-import { indexOf } from './scale';
-import type { Scale } from './scale';
+import { indexOf, type Scale } from './scale';
 
 /** What one GPU's row shows. */
 export interface ICurve {

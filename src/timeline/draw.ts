@@ -1,8 +1,7 @@
 import { fitLabel } from './chips';
 import type { IColours } from './colours';
 import { paintCurves } from './curves';
-import { Pen } from './pen';
-import type { ITextStyle } from './pen';
+import { Pen, type ITextStyle } from './pen';
 import {
   drawFrame,
   drawLabels,
@@ -10,8 +9,7 @@ import {
   LABEL_ROOM,
   MARGIN
 } from './rowLabels';
-import { formatClock, ticksIn } from './scale';
-import type { ITick } from './scale';
+import { formatClock, ticksIn, type ITick } from './scale';
 import {
   AXIS_HEIGHT,
   CHIP,
@@ -32,9 +30,7 @@ const [TICK_ROOM, HALF, NOW] = [84, 28, 44];
 /** Half the width of the cursor's clock. */
 const CLOCK = 32;
 
-/**
- * Draws a timeline on a canvas, as large as that is: in the page, and as a picture.
- */
+/** Draws a timeline on a canvas, as large as that is: in the page, and as a picture. */
 export class Drawing {
   constructor(
     ctx: CanvasRenderingContext2D,

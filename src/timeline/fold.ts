@@ -6,9 +6,7 @@ import { element } from './element';
 import type { TimelineModel } from './model';
 import { freeGpus } from './selection';
 
-/**
- * The line below the curves that shows the free GPUs, or hides them.
- */
+/** The line below the curves that shows the free GPUs, or hides them. */
 export class Fold {
   constructor(
     parent: HTMLElement,

@@ -10,9 +10,7 @@ import { notify } from '../ui/notify';
 /** Milliseconds to read a sentence; without them it would not be shown at all. */
 const LONG = 5000;
 
-/**
- * Go to a cell in its notebook, which is opened if it is not; say so where that cannot be.
- */
+/** Go to a cell in its notebook, which is opened if it is not; say so where that cannot be. */
 export async function jumpTo(
   run: ICellRun,
   app: JupyterFrontEnd,

@@ -65,9 +65,7 @@ function lengthIn(spans: Spans, from: number, to: number): number {
   );
 }
 
-/**
- * What of each pixel's time is most: the place of a lane in `LANES`; -1 if it is none of them.
- */
+/** What of each pixel's time is most: the place of a lane in `LANES`; -1 if it is none of them. */
 export function mostOfPixels(
   all: readonly ILanes[],
   scale: Scale,

@@ -4,9 +4,7 @@ import { element } from './element';
 import { LANES, lanesIn, nameLane } from './lanes';
 import type { TimelineModel } from './model';
 
-/**
- * Which colour is what in cells that were profiled; there while one of them is in sight.
- */
+/** Which colour is what in cells that were profiled; there while one of them is in sight. */
 export class Legend {
   constructor(
     parent: HTMLElement,

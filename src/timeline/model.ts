@@ -1,6 +1,5 @@
 import type { IDisposable } from '@lumino/disposable';
-import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
+import { Signal, type ISignal } from '@lumino/signaling';
 
 import type { ICellHistory, ICellRun } from '../model/cells';
 import type { IGpu } from '../model/gpuContract';
@@ -12,12 +11,9 @@ import type {
 } from '../model/tokens';
 import type { ChartMetric } from './metrics';
 import type { Recording } from './recording';
-import { Records } from './records';
-import type { IPast } from './records';
-import { selectCells, selectGpus } from './selection';
-import type { IChoice } from './selection';
-import { CLOSEST, zoomWithin } from './view';
-import type { View } from './view';
+import { Records, type IPast } from './records';
+import { selectCells, selectGpus, type IChoice } from './selection';
+import { CLOSEST, zoomWithin, type View } from './view';
 import { Waits } from './waits';
 
 const MINUTE = 60;

@@ -11,9 +11,7 @@ export interface INothing {
   more: string[];
 }
 
-/**
- * What is shown in place of curves, or null if there are GPUs to show.
- */
+/** What is shown in place of curves, or null if there are GPUs to show. */
 export function sayNothing(
   { connection, allGpus, gpus, gpusError }: IPoolsModel,
   trans: TranslationBundle
@@ -49,9 +47,7 @@ export function sayNothing(
   );
 }
 
-/**
- * Why the curves are not what they should be; empty if they are.
- */
+/** Why the curves are not what they should be; empty if they are. */
 export function sayTrouble(
   { pools, error }: TimelineModel,
   trans: TranslationBundle

@@ -18,9 +18,7 @@ interface IPill {
   margin: number;
 }
 
-/**
- * Draws shapes and texts on a canvas, at its whole pixels.
- */
+/** Draws shapes and texts on a canvas, at its whole pixels. */
 export class Pen {
   constructor(
     readonly ctx: CanvasRenderingContext2D,

@@ -9,9 +9,7 @@ interface IPointerOptions {
   moved(): void;
 }
 
-/**
- * The cursor, one for all curves, and the brush; both are drawn by others.
- */
+/** The cursor, one for all curves, and the brush; both are drawn by others. */
 export class Pointer {
   constructor(
     private readonly _layer: HTMLElement,

@@ -1,7 +1,6 @@
 import type { IGpuHistory, Values } from '../model/gpuContract';
 import { SET_BACK } from '../model/serverTime';
-import { METRICS } from './metrics';
-import type { ChartMetric } from './metrics';
+import { METRICS, type ChartMetric } from './metrics';
 
 /** One value a row, null where nothing is known. */
 export type Column = (number | null)[];
@@ -23,9 +22,7 @@ export function stepOf(span: number): number {
   return Math.max(SHORTEST, span / ROWS);
 }
 
-/**
- * What some GPUs did over a while, in rows that all of them share, as charts need it.
- */
+/** What some GPUs did over a while, in rows that all of them share, as charts need it. */
 export class Recording {
   constructor(
     /** Seconds. */

@@ -1,5 +1,4 @@
-import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
+import { Signal, type ISignal } from '@lumino/signaling';
 
 import type { Client } from '../model/client';
 import type { IGpuHistory, Values } from '../model/gpuContract';
@@ -9,9 +8,7 @@ import { Recording, stepOf } from './recording';
 /** Where the past comes from. */
 export type IPast = Pick<Client, 'gpuHistory'>;
 
-/**
- * What the GPUs did: the past as the server has it, and from there on what is told of them.
- */
+/** What the GPUs did: the past as the server has it, and from there on what is told of them. */
 export class Records {
   constructor(
     private readonly _pools: IPoolsModel,

@@ -1,7 +1,6 @@
 import type { IColours } from './colours';
 import type { Pen } from './pen';
-import { LABEL_WIDTH, LEGEND_LINE } from './scene';
-import type { IRowWords } from './scene';
+import { LABEL_WIDTH, LEGEND_LINE, type IRowWords } from './scene';
 
 /** The page's pixels beside the labels of the rows, and what is left of one for the name. */
 export const MARGIN = 12;

@@ -2,9 +2,7 @@
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
 const MINUTE = 60;
 
-/**
- * Where times are, in pixels from the left edge.
- */
+/** Where times are, in pixels from the left edge. */
 export class Scale {
   constructor(
     /** Unix seconds, at pixel 0. */

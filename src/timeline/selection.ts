@@ -17,9 +17,7 @@ export interface IChoice {
   readonly isFitted: boolean;
 }
 
-/**
- * The GPUs that are shown. If that would be none, there is nothing to choose from, and all are.
- */
+/** The GPUs that are shown. If that would be none, there is nothing to choose from, and all are. */
 export function selectGpus(
   selection: Selection,
   gpus: readonly IGpu[],
@@ -36,9 +34,7 @@ export function selectGpus(
   return shown.length ? shown : gpus;
 }
 
-/**
- * The GPUs that are left out where those in use are shown; none where nothing is in use.
- */
+/** The GPUs that are left out where those in use are shown; none where nothing is in use. */
 export function freeGpus(
   gpus: readonly IGpu[],
   telemetry: ITelemetry

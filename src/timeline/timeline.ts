@@ -4,15 +4,13 @@ import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 
 import type { ICellStripOptions } from './cellStrip';
-import { readColours } from './colours';
-import type { IColours } from './colours';
+import { readColours, type IColours } from './colours';
 import { Chart, finish } from './chart';
 import { element } from './element';
 import { Fold } from './fold';
 import { Legend } from './legend';
 import type { TimelineModel } from './model';
-import { sayNothing, sayTrouble } from './notes';
-import type { INothing } from './notes';
+import { sayNothing, sayTrouble, type INothing } from './notes';
 
 /** By how much a key zooms, and the part of the width by which it moves. */
 const [ZOOM, MOVE] = [2, 0.25];

@@ -12,10 +12,8 @@ import {
 import React from 'react';
 
 import { download } from '../ui/download';
-import { METRICS, RANGES, nameMetric } from './metrics';
-import type { ChartMetric } from './metrics';
-import { SELECTIONS } from './selection';
-import type { Selection } from './selection';
+import { METRICS, RANGES, nameMetric, type ChartMetric } from './metrics';
+import { SELECTIONS, type Selection } from './selection';
 import { makeTable } from './table';
 import type { Timeline } from './timeline';
 
@@ -26,9 +24,7 @@ const pauseIcon = new LabIcon({
 </svg>`
 });
 
-/**
- * Fill the toolbar of a timeline.
- */
+/** Fill the toolbar of a timeline. */
 export function fillToolbar(
   toolbar: Toolbar,
   timeline: Timeline,

@@ -16,9 +16,7 @@ interface IGpuWait extends IWaitSpan {
   readonly gpu: string;
 }
 
-/**
- * When ranks waited in collectives, as far as the page was told of it.
- */
+/** When ranks waited in collectives, as far as the page was told of it. */
 export class Waits {
   /** Take in where ranks are now. */
   add({ pools, telemetry }: IPoolsModel, now: number): void {

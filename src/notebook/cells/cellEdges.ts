@@ -7,9 +7,7 @@ import { colourOf } from '../../ui/meters';
 import { headLength, listedRanks, sayWhere, whereRuns } from './magic';
 import type { Where } from './magic';
 
-/**
- * Keeps an edge on each code cell of a notebook, also on those that come later.
- */
+/** Keeps an edge on each code cell of a notebook, also on those that come later. */
 export class CellEdges {
   constructor(
     private readonly _notebook: Notebook,
@@ -59,9 +57,7 @@ interface IChange {
   sourceChange?: { retain?: number }[];
 }
 
-/**
- * The coloured edge of a code cell that runs on ranks.
- */
+/** The coloured edge of a code cell that runs on ranks. */
 export class CellEdge {
   constructor(
     private readonly _cell: Cell,

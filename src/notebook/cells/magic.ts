@@ -47,9 +47,7 @@ export function headLength(source: string, isMode = false): number {
   return (isMode ? FIRST_CODE : FIRST_LINE).exec(source)?.[0].length ?? 0;
 }
 
-/**
- * `Runs on all ranks`, `Runs on rank 0`, `Runs on ranks 0, 2`.
- */
+/** `Runs on all ranks`, `Runs on rank 0`, `Runs on ranks 0, 2`. */
 export function sayWhere(where: string, trans: TranslationBundle): string {
   if (where === 'all') {
     return trans.__('Runs on all ranks');
@@ -63,9 +61,7 @@ export function sayWhere(where: string, trans: TranslationBundle): string {
   );
 }
 
-/**
- * The ranks that are written one by one or from–to; null if that takes knowing how many there are.
- */
+/** The ranks that are written one by one or from–to; null if that takes knowing how many there are. */
 export function listedRanks(where: string): number[] | null {
   const ranks = new Set<number>();
   for (const item of where.split(',').map(item => item.trim())) {

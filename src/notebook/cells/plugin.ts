@@ -3,8 +3,7 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
-import { INotebookTracker } from '@jupyterlab/notebook';
-import type { NotebookPanel } from '@jupyterlab/notebook';
+import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
 import { hasMode, poolOf } from '../../model/contract';
@@ -21,9 +20,7 @@ import { FailureActions } from './failureActions';
 import { MAGIC, toggled, whereRuns } from './magic';
 import { warmUpCompletion } from './warmUp';
 
-/**
- * Marks the cells that run on ranks, and lets the user say which those are.
- */
+/** Marks the cells that run on ranks, and lets the user say which those are. */
 export const cellsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:cells',
   description: 'Marks the cells that run on ranks.',

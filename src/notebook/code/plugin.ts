@@ -8,9 +8,7 @@ import { ITranslator } from '@jupyterlab/translation';
 import { CommandIDs, PANEL_ID, TRANSLATION_DOMAIN } from '../../model/tokens';
 import { insertCode } from '../../ui/codeCells';
 
-/**
- * Inserts the code that does what a button did, or that is for a rank or a GPU.
- */
+/** Inserts the code that does what a button did, or that is for a rank or a GPU. */
 export const codePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:code',
   description: 'Inserts cells for ranks and GPUs into the notebook.',

@@ -12,9 +12,7 @@ import { CommandIDs, TRANSLATION_DOMAIN } from '../../model/tokens';
 import { addToPalette } from '../../ui/palette';
 import { firstCells, makeNotebook } from './newNotebook';
 
-/**
- * Makes notebooks that start ranks, from the launcher, the menu and the palette.
- */
+/** Makes notebooks that start ranks, from the launcher, the menu and the palette. */
 export const launcherPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:launcher',
   description: 'Makes notebooks whose first cells start ranks.',

@@ -3,8 +3,7 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette, IToolbarWidgetRegistry } from '@jupyterlab/apputils';
-import { INotebookTracker } from '@jupyterlab/notebook';
-import type { NotebookPanel } from '@jupyterlab/notebook';
+import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
 import { hasMode, poolOf } from '../../model/contract';
@@ -17,9 +16,7 @@ import {
 import { addToPalette } from '../../ui/palette';
 import { RanksButton } from './ranksButton';
 
-/**
- * Puts the pool of a notebook into its toolbar; the schema says where.
- */
+/** Puts the pool of a notebook into its toolbar; the schema says where. */
 export const toolbarPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:toolbar',
   description: "Shows a notebook's ranks in its toolbar.",
@@ -48,9 +45,7 @@ export const toolbarPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-/**
- * Switches whether all cells of the current notebook run on its ranks.
- */
+/** Switches whether all cells of the current notebook run on its ranks. */
 export const modePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:mode',
   description: 'Has all cells of a notebook run on its ranks.',

@@ -5,23 +5,18 @@ import type { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
 import React from 'react';
 
-import { deadRanks, hasMode, poolOf } from '../../model/contract';
-import type { IPool } from '../../model/contract';
+import { deadRanks, hasMode, poolOf, type IPool } from '../../model/contract';
 import { isPython } from '../../model/notebook';
 import type { IStartModel } from '../../model/startModel';
 import type { ITelemetry } from '../../model/telemetry';
-import { CommandIDs } from '../../model/tokens';
-import type { IPoolsModel } from '../../model/tokens';
+import { CommandIDs, type IPoolsModel } from '../../model/tokens';
 import { silentRanks } from '../../model/waiting';
 import { warningIcon } from '../../ui/icons';
 import { isSame } from '../../ui/useModel';
 import { formatBackend, joinFacts } from '../../words/format';
-import { countRanks, poolState } from '../../words/poolState';
-import type { IPoolState } from '../../words/poolState';
+import { countRanks, poolState, type IPoolState } from '../../words/poolState';
 
-/**
- * `Ranks: 4 ▾` in the toolbar of a notebook: how its pool does, and a menu of what can be done.
- */
+/** `Ranks: 4 ▾` in the toolbar of a notebook: how its pool does, and a menu of what can be done. */
 export class RanksButton extends ReactWidget {
   constructor(private readonly _options: RanksButton.IOptions) {
     super();
@@ -239,9 +234,7 @@ interface IModeButtonProps {
   trans: TranslationBundle;
 }
 
-/**
- * Only there while all cells run on ranks, as that changes what every cell means.
- */
+/** Only there while all cells run on ranks, as that changes what every cell means. */
 function ModeButton({ end, trans }: IModeButtonProps): JSX.Element {
   return (
     <button

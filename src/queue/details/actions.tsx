@@ -13,9 +13,7 @@ interface IActionsProps extends DetailsProps {
   send: (action: () => Promise<unknown>) => Promise<void>;
 }
 
-/**
- * What can be done with a job.
- */
+/** What can be done with a job. */
 export function Actions(props: IActionsProps): JSX.Element {
   const { details, model, commands, send, trans } = props;
   const { request, notebook, job } = details;

@@ -14,9 +14,7 @@ const [WIDTH, HEIGHT] = [400, 32];
 /** Points that lie further apart than this many usual steps have a gap between them. */
 const GAP = 4;
 
-/**
- * How busy each GPU was over the time of the last attempt, and how full.
- */
+/** How busy each GPU was over the time of the last attempt, and how full. */
 export function Curves(props: DetailsProps): JSX.Element | null {
   const { details, model, clock, trans } = props;
   const gpus = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];

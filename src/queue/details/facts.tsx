@@ -15,9 +15,7 @@ import {
 import { nameJob } from '../../words/queueWords';
 import type { DetailsProps } from './jobDetails';
 
-/**
- * What was asked for, when it ran, and what came of each attempt.
- */
+/** What was asked for, when it ran, and what came of each attempt. */
 export function Facts(props: DetailsProps): JSX.Element {
   const { details, model, trans } = props;
   const { job, command, dependencies, variables, attempts } = details;

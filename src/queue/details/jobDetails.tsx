@@ -8,8 +8,7 @@ import type { IApiError } from '../../model/contract';
 import type { IJobDetails } from '../../model/detailsContract';
 import { ENDED } from '../../model/queueContract';
 import type { IPoolsModel } from '../../model/tokens';
-import { useNow } from '../../ui/clock';
-import type { Clock } from '../../ui/clock';
+import { useNow, type Clock } from '../../ui/clock';
 import { Note, StatePill } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { sayJob } from '../../words/detailsWords';
@@ -35,9 +34,7 @@ export interface IJobDetailsProps {
 /** What the parts of the tab are given. */
 export type DetailsProps = IJobDetailsProps & { details: IJobDetails };
 
-/**
- * All about one job, and what it prints.
- */
+/** All about one job, and what it prints. */
 export function JobDetails(props: IJobDetailsProps): JSX.Element {
   const { job, model, clock, onName, trans } = props;
   const { queue } = model;

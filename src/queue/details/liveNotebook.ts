@@ -1,19 +1,15 @@
 import type { INotebookContent } from '@jupyterlab/nbformat';
 import { NotebookModel, StaticNotebook } from '@jupyterlab/notebook';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
-import { ServerConnection } from '@jupyterlab/services';
-import type { Contents } from '@jupyterlab/services';
+import { ServerConnection, type Contents } from '@jupyterlab/services';
 import type { ITranslator } from '@jupyterlab/translation';
-import { JSONExt } from '@lumino/coreutils';
-import type { JSONValue } from '@lumino/coreutils';
+import { JSONExt, type JSONValue } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
 
 /** Milliseconds between two looks at the file. */
 const PAUSE = 2000;
 
-/**
- * A notebook that a job writes, cell by cell: it is shown as it grows, and cannot be changed.
- */
+/** A notebook that a job writes, cell by cell: it is shown as it grows, and cannot be changed. */
 export class LiveNotebook extends StaticNotebook {
   constructor(private readonly _live: LiveNotebook.IOptions) {
     super({

@@ -23,9 +23,7 @@ interface ILogPaneProps {
   trans: TranslationBundle;
 }
 
-/**
- * What a job prints, live, with a search in all of it.
- */
+/** What a job prints, live, with a search in all of it. */
 export function LogPane(props: ILogPaneProps): JSX.Element {
   const { sanitizer, label, file, choice, trans } = props;
   // eslint-disable-next-line react-hooks/exhaustive-deps -- `read` is a new function each time

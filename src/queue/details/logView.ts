@@ -1,5 +1,4 @@
-import { renderText } from '@jupyterlab/rendermime';
-import type { IRenderMime } from '@jupyterlab/rendermime';
+import { renderText, type IRenderMime } from '@jupyterlab/rendermime';
 
 import type { JobLog } from '../../model/jobLog';
 

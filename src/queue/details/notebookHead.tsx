@@ -4,9 +4,7 @@ import React from 'react';
 
 import type { LiveNotebook } from './liveNotebook';
 
-/**
- * Says above the notebook of a job that it cannot be changed, and what can be done at its end.
- */
+/** Says above the notebook of a job that it cannot be changed, and what can be done at its end. */
 export class NotebookHead extends ReactWidget {
   constructor(
     private readonly _job: string,

@@ -15,8 +15,7 @@ import { ITranslator } from '@jupyterlab/translation';
 import { notebookIcon } from '@jupyterlab/ui-components';
 
 import { ApiError } from '../../model/client';
-import { ENDED } from '../../model/queueContract';
-import type { IJobEvent } from '../../model/queueContract';
+import { ENDED, type IJobEvent } from '../../model/queueContract';
 import {
   CommandIDs,
   IPoolsModel,
@@ -26,9 +25,7 @@ import { addToShell } from '../../ui/addToShell';
 import { LiveNotebook } from './liveNotebook';
 import { NotebookHead } from './notebookHead';
 
-/**
- * Shows the notebook of a job that runs, and opens that of one that has ended.
- */
+/** Shows the notebook of a job that runs, and opens that of one that has ended. */
 export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:job-notebook',
   description: 'Shows the notebooks that jobs write.',

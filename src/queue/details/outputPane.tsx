@@ -4,9 +4,7 @@ import React, { useState } from 'react';
 import type { DetailsProps } from './jobDetails';
 import { LogPane } from './logPane';
 
-/**
- * What a job prints: its output or, where these are in another file, its errors.
- */
+/** What a job prints: its output or, where these are in another file, its errors. */
 export function OutputPane(props: DetailsProps): JSX.Element {
   const { job, details, model, sanitizer, trans } = props;
   const { output, error } = details;

@@ -19,12 +19,9 @@ import {
 import { addToShell } from '../../ui/addToShell';
 import { Clock } from '../../ui/clock';
 import { ranksIcon } from '../../ui/icons';
-import { JobDetails } from './jobDetails';
-import type { IJobDetailsProps } from './jobDetails';
+import { JobDetails, type IJobDetailsProps } from './jobDetails';
 
-/**
- * Shows a job, and what it prints, in a tab of the main area.
- */
+/** Shows a job, and what it prints, in a tab of the main area. */
 export const detailsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:job-details',
   description: 'Shows single jobs of the queue in tabs.',

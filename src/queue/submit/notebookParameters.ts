@@ -5,9 +5,7 @@ import type { IParameter } from '../../model/jobDraft';
 /** `lr = 0.1`, `lr: float = 0.1  # a comment`, on one line. */
 const ASSIGNMENT = /^([A-Za-z_]\w*)\s*(?::[^=]+)?=\s*([^=\s].*)$/;
 
-/**
- * The variables that a notebook's cell with the tag `parameters` sets, as papermill finds it.
- */
+/** The variables that a notebook's cell with the tag `parameters` sets, as papermill finds it. */
 export function parametersOf({ cells }: INotebookContent): IParameter[] {
   const cell = cells.find(({ metadata }) => {
     const { tags } = metadata as { tags?: unknown };

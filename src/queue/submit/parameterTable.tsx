@@ -5,9 +5,7 @@ import type { IParameter } from '../../model/jobDraft';
 import { focusFirst } from '../../ui/controls';
 import type { ISubmitFieldProps } from './submitField';
 
-/**
- * Parameters, a row each; several values make one job each.
- */
+/** Parameters, a row each; several values make one job each. */
 export function ParameterTable(props: ISubmitFieldProps): JSX.Element {
   const { draft, change, trans } = props;
   const { parameters } = draft;

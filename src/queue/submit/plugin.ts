@@ -22,9 +22,7 @@ import { joinSentences } from '../../words/format';
 import { jobCommand, saySubmitted } from '../../words/submitWords';
 import { askForJobs } from './submitDialog';
 
-/**
- * Submits jobs by a dialog, whose fields the server names.
- */
+/** Submits jobs by a dialog, whose fields the server names. */
 export const submitPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:submit-job',
   description: 'Submits jobs to the queue.',

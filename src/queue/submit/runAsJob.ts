@@ -10,8 +10,7 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
-import { poolOf } from '../../model/contract';
-import type { IPool } from '../../model/contract';
+import { poolOf, type IPool } from '../../model/contract';
 import type { IJobRequest } from '../../model/submitContract';
 import {
   CommandIDs,
@@ -24,9 +23,7 @@ import { parametersOf } from './notebookParameters';
 /** What can be run as a job. */
 const KINDS = ['.py', '.sh', '.ipynb'];
 
-/**
- * Runs the current notebook, or a file of the file browser, as a job: the dialog is filled in with it.
- */
+/** Runs the current notebook, or a file of the file browser, as a job: the dialog is filled in with it. */
 export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:run-as-job',
   description: 'Runs notebooks and files as jobs.',

@@ -43,9 +43,7 @@ export function isDrawable(field: ISubmitField): boolean {
   return field['x-widget'] in WIDGETS;
 }
 
-/**
- * One field of the dialog: its label, its control, what it is about, and what is wrong.
- */
+/** One field of the dialog: its label, its control, what it is about, and what is wrong. */
 export function SubmitField(props: ISubmitFieldProps): JSX.Element {
   const { field, error } = props;
   const id = useId();

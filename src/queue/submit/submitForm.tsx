@@ -9,8 +9,7 @@ import React, {
 } from 'react';
 
 import { labelOf } from '../../model/cards';
-import { readDraft } from '../../model/jobDraft';
-import type { IJobDraft } from '../../model/jobDraft';
+import { readDraft, type IJobDraft } from '../../model/jobDraft';
 import type { JobRequests } from '../../model/queue';
 import { joinWords } from '../../model/shellWords';
 import { serverTime } from '../../model/serverTime';
@@ -47,9 +46,7 @@ interface IAnswer {
   error: IApiError | null;
 }
 
-/**
- * Asks for what the server's schema names, and says what would become of it.
- */
+/** Asks for what the server's schema names, and says what would become of it. */
 export function SubmitForm(props: ISubmitFormProps): JSX.Element {
   const { schema, gpus, requests, refusal, onChange, trans } = props;
   const [draft, setDraft] = useState(props.draft);
