@@ -1,18 +1,18 @@
 import type { Item } from './item';
 import type { IOwner } from './labels';
 
-/** A figure beside others. */
+/** A figure that is shown beside others. */
 export interface IFigure {
   owner: IOwner;
-  /** Its place in the page, among the places of all outputs. */
+  /** Its place among all outputs. */
   place: number;
-  /** How many follow one another. */
+  /** The number of consecutive figures. */
   run: number;
 }
 
 /**
- * The labelled images that follow one another without anything between them, by their place among the
- * outputs: the first one of each rank, in the order of ranks, then the second one of each.
+ * The labelled images in a sequence, by their index among the outputs. Their places are sorted: the first
+ * image of each rank, in the order of ranks, then the second one of each.
  */
 export function figuresIn(items: readonly Item[]): Map<number, IFigure> {
   const figures = new Map<number, IFigure>();

@@ -7,7 +7,7 @@ import { figuresIn, type IFigure } from './figures';
 import type { Item } from './item';
 import { onlyRank, type IOwner } from './labels';
 import type { Lines, Tab } from './lines';
-import { makeGutter, writeRanks } from './row';
+import { addGutter, writeRanks } from './row';
 import { TextBlock } from './textBlock';
 
 const HIDDEN = 'jp-dist-mod-hidden';
@@ -18,8 +18,8 @@ const FIGURE = 'jp-dist-mod-figure';
 type Text = Extract<Item, { kind: 'text' }>;
 
 /**
- * Where in an output area things are: text that follows text is drawn in one block, in the place of
- * the first; what the tab does not show is hidden.
+ * Lays out an output area: consecutive text is drawn in one block, in the place of the first output;
+ * outputs that are not in the tab are hidden.
  */
 export class Layout {
   constructor(
@@ -34,7 +34,7 @@ export class Layout {
     this._blocks.clear();
   }
 
-  /** Draw a tab; tell whether there is anything in it. */
+  /** Draw a tab; answers whether it has output. */
   draw(
     items: readonly Item[],
     tab: Tab,
@@ -49,20 +49,18 @@ export class Layout {
     for (let index = 0; index < items.length; index++) {
       const item = items[index];
       if (item.kind === 'text') {
+        const first = index;
         const parts = [item.lines];
-        let next = index + 1;
-        for (; next < items.length; next++) {
-          const other = items[next];
-          if (other.kind !== 'text') {
-            break;
-          }
+        for (
+          let other = items[index + 1];
+          other?.kind === 'text';
+          other = items[index + 1]
+        ) {
           parts.push(other.lines);
-          this._show(next, false);
+          this._show(++index, false);
         }
         used.add(item);
-        const isShown = this._drawText(index, item, parts, tab);
-        isAny = isAny || isShown;
-        index = next - 1;
+        isAny = this._drawText(first, item, parts, tab) || isAny;
       } else if (item.kind === 'label') {
         owner = item.owner;
         this._drawLabel(index, owner, tab === null && !figures.has(index + 1));
@@ -85,7 +83,7 @@ export class Layout {
     return isAny;
   }
 
-  /** The outputs that are to be seen, without the one that the tabs are in. */
+  /** The visible outputs, without the header. */
   shown(bar: Widget): Widget[] {
     return this._area.widgets.filter(
       output => !output.hasClass(HIDDEN) && !output.contains(bar)
@@ -101,7 +99,7 @@ export class Layout {
     const host = this._host(index);
     let block = this._blocks.get(item);
     if (!block) {
-      // Opened from a file, it is read from its beginning.
+      // A notebook from a file is read from its beginning.
       const follows = Boolean(this._area.future);
       block = new TextBlock(this._area.rendermime, this._trans, follows);
       this._blocks.set(item, block);
@@ -111,7 +109,7 @@ export class Layout {
       host.replaceChildren(block.node);
     }
     const isShown = parts.some(part => part.rows(tab).length > 0);
-    // First, as what is hidden has no height.
+    // First, because hidden text has no height.
     this._show(index, isShown);
     block.draw(parts, tab);
     return isShown;
@@ -152,12 +150,13 @@ export class Layout {
     if (host && owner && host.dataset.ranks !== owner.label) {
       host.dataset.ranks = owner.label;
       host.classList.add('jp-dist-Label');
-      host.replaceChildren(makeGutter(owner));
+      host.replaceChildren();
+      addGutter(host, owner);
     }
     this._show(index, isShown);
   }
 
-  /** JupyterLab draws so many outputs; what counts for us is how many are not text. */
+  /** JupyterLab limits how many outputs it draws; we do not count text. */
   private _makeRoom(items: readonly Item[]): void {
     const drawn = this._area.maxNumberOutputs;
     if (items.length <= drawn || !this._panel(drawn)) {
@@ -199,7 +198,7 @@ export class Layout {
   private readonly _blocks = new Map<Text, TextBlock>();
 }
 
-/** What belongs to no rank is an error, most often: of use to those who have failed. */
+/** An output without ranks is mostly an error: it is shown for failed ranks. */
 function isIn(
   tab: Tab,
   owner: IOwner | null,

@@ -5,7 +5,7 @@ import type { ICellRun } from '../model/cells';
 import { sayCell, sayCells, type ICellWords } from './cellWords';
 import { chipsIn, type IChip } from './chips';
 import { CHIP, LANE, type ILabelledChip } from './scene';
-import { element } from './element';
+import { element } from '../ui/element';
 import type { TimelineModel } from './model';
 import type { Scale } from './scale';
 

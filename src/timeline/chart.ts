@@ -4,7 +4,7 @@ import { CellStrip, type ICellStripOptions } from './cellStrip';
 import { joinFacts } from '../words/format';
 import type { IColours } from './colours';
 import { Drawing } from './draw';
-import { element } from './element';
+import { element } from '../ui/element';
 import { nameMetric } from './metrics';
 import type { TimelineModel } from './model';
 import { Pointer } from './pointer';

@@ -2,7 +2,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
 
 import { labelWithNode } from '../words/gpuWords';
-import { element } from './element';
+import { element } from '../ui/element';
 import type { TimelineModel } from './model';
 import { freeGpus } from './selection';
 

@@ -2,7 +2,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IRankRun } from '../model/cells';
 import type { ILanes, Spans } from '../model/cellContract';
-import { element } from './element';
+import { element } from '../ui/element';
 import type { TimelineModel } from './model';
 import type { Scale } from './scale';
 

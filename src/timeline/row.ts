@@ -11,7 +11,7 @@ import {
 } from '../words/format';
 import { labelWithNode, sayLeaseholder } from '../words/gpuWords';
 import type { IColours } from './colours';
-import { element } from './element';
+import { element } from '../ui/element';
 import { lanesIn, sayLanes } from './lanes';
 import { formatTop, sayMetric, topOf, valueFormat } from './metrics';
 import type { TimelineModel } from './model';

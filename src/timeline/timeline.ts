@@ -6,7 +6,7 @@ import { Widget } from '@lumino/widgets';
 import type { ICellStripOptions } from './cellStrip';
 import { Chart, finish } from './chart';
 import { readColours, type IColours } from './colours';
-import { element } from './element';
+import { element } from '../ui/element';
 import { Fold } from './fold';
 import { Legend } from './lanes';
 import type { TimelineModel } from './model';
