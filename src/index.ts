@@ -4,12 +4,11 @@ import {
   startPlugin
 } from './model/plugin';
 import { cellsPlugin } from './notebook/cells/plugin';
-import { afterRestartPlugin } from './notebook/code/afterRestart';
 import { attachPlugin } from './notebook/code/attach';
 import { codePlugin } from './notebook/code/plugin';
 import { runFilePlugin } from './notebook/code/runFile';
 import { launcherPlugin } from './notebook/launcher/plugin';
-import { modePlugin, toolbarPlugin } from './notebook/toolbar/plugin';
+import { toolbarPlugin } from './notebook/toolbar/plugin';
 import { outputsPlugin } from './outputs/plugin';
 import { replayPlugin } from './outputs/replay';
 import { commandsPlugin } from './panel/commands';
@@ -33,7 +32,6 @@ export default [
   startPlugin,
   commandsPlugin,
   codePlugin,
-  afterRestartPlugin,
   attachPlugin,
   runFilePlugin,
   panelPlugin,
@@ -49,7 +47,6 @@ export default [
   runningPlugin,
   launcherPlugin,
   toolbarPlugin,
-  modePlugin,
   cellsPlugin,
   timelinePlugin,
   profilePlugin

@@ -3,9 +3,11 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { SessionContextDialogs, showErrorMessage } from '@jupyterlab/apputils';
+import type { ISessionContext } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
+import { poolOf } from '../../model/contract';
 import { NotebookKernels } from '../../model/notebook';
 import {
   CommandIDs,
@@ -14,12 +16,10 @@ import {
   TRANSLATION_DOMAIN
 } from '../../model/tokens';
 
-/**
- * Gives a pool that has lost its kernel to the current notebook, which may have lost its kernel as well.
- */
+/** Lets a notebook use a pool again that has lost its kernel, or whose kernel was restarted. */
 export const attachPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:attach',
-  description: 'Uses a pool whose kernel is gone in the current notebook.',
+  description: 'Uses pools whose kernel has ended or was restarted.',
   autoStart: true,
   requires: [INotebookTracker, IPoolsModel, ITranslator],
   activate: (
@@ -41,7 +41,7 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
         const kernel = context?.session?.kernel;
         try {
           if (kernel && kernel.id === model.pools.get(id)?.kernel_id) {
-            // It is its own: a new process with the same id finds it.
+            // A new process with the same kernel ID finds its pool.
             await kernel.restart();
             const why = await kernels.runMagic(kernel.id, LOAD);
             if (why) {
@@ -61,13 +61,43 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
           const source = `${LOAD}\n%dist_attach ${id}`;
           await commands.execute(CommandIDs.insertCode, { source, run: true });
         } catch (error) {
-          // Buttons would say nothing.
-          await showErrorMessage(
-            trans.__('The pool could not be used here'),
-            error instanceof Error ? error : String(error)
-          );
+          const title = trans.__('The pool could not be used here');
+          await showErrorMessage(title, error as Error);
         }
       }
     });
+    loadAfterRestart(tracker, model, kernels);
   }
 };
+
+/** A restarted kernel has no magics. Loading them makes the notebook use its pool, which still runs. */
+function loadAfterRestart(
+  tracker: INotebookTracker,
+  model: IPoolsModel,
+  kernels: NotebookKernels
+): void {
+  const restarting = new WeakSet<ISessionContext>();
+  const load = (context: ISessionContext) => {
+    if (restarting.delete(context)) {
+      const id = context.session?.kernel?.id ?? '';
+      if (poolOf(id, model.pools.values())?.ended === null) {
+        void kernels.runMagic(id, LOAD);
+      }
+    }
+  };
+  tracker.widgetAdded.connect((_, { sessionContext }) => {
+    sessionContext.statusChanged.connect((context, status) => {
+      if (status === 'restarting' || status === 'autorestarting') {
+        restarting.add(context);
+      } else if (status === 'idle') {
+        load(context);
+      }
+    });
+    // After a restart by the user, cells wait for this connection: the magics run before them.
+    sessionContext.connectionStatusChanged.connect((context, status) => {
+      if (status === 'connected') {
+        load(context);
+      }
+    });
+  });
+}

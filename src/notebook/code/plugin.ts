@@ -8,7 +8,7 @@ import { ITranslator } from '@jupyterlab/translation';
 import { CommandIDs, PANEL_ID, TRANSLATION_DOMAIN } from '../../model/tokens';
 import { insertCode } from '../../ui/codeCells';
 
-/** Inserts the code that does what a button did, or that is for a rank or a GPU. */
+/** Inserts code into the current notebook. */
 export const codePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:code',
   description: 'Inserts cells for ranks and GPUs into the notebook.',
@@ -21,7 +21,7 @@ export const codePlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const { commands, shell } = app;
-    app.commands.addCommand(CommandIDs.insertCode, {
+    commands.addCommand(CommandIDs.insertCode, {
       label: ({ label }) =>
         typeof label === 'string' ? label : trans.__('Insert Cell'),
       caption: trans.__('Insert a cell with this code below the active cell.'),
@@ -31,8 +31,8 @@ export const codePlugin: JupyterFrontEndPlugin<void> = {
         const code =
           typeof source === 'string'
             ? source
-            : // From the context menu: what was clicked carries its code.
-              // Outputs may have such attributes too, with code of anybody's.
+            : // From the context menu: the clicked element has the code. Elements outside the panel, such as
+              // outputs, may have an attribute with malicious code.
               app.contextMenuHitTest(
                 node =>
                   'distCode' in node.dataset &&
