@@ -1,14 +1,10 @@
-import type { IRenderMime } from '@jupyterlab/rendermime';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button } from '@jupyterlab/ui-components';
-import type { CommandRegistry } from '@lumino/commands';
 import React, { useEffect, useState } from 'react';
 
 import type { IApiError } from '../../model/contract';
 import type { IJobDetails } from '../../model/detailsContract';
 import { ENDED } from '../../model/queueContract';
-import type { IPoolsModel } from '../../model/tokens';
-import { useNow, type Clock } from '../../ui/clock';
+import { useNow } from '../../ui/clock';
 import { Note, StatePill } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { sayJob } from '../../words/detailsWords';
@@ -16,25 +12,10 @@ import { nameJob } from '../../words/queueWords';
 import { Actions } from './actions';
 import { Curves } from './curves';
 import { Facts } from './facts';
-import { OutputPane } from './outputPane';
+import { OutputPane } from './logPane';
+import type { DetailsProps, IJobDetailsProps } from './props';
 import { useDetails } from './useDetails';
 
-export interface IJobDetailsProps {
-  /** The job's label. */
-  job: string;
-  model: IPoolsModel;
-  commands: CommandRegistry;
-  sanitizer: IRenderMime.ISanitizer;
-  clock: Clock;
-  /** Told how the job is called when that is known. */
-  onName: (name: string) => void;
-  trans: TranslationBundle;
-}
-
-/** What the parts of the tab are given. */
-export type DetailsProps = IJobDetailsProps & { details: IJobDetails };
-
-/** All about one job, and what it prints. */
 export function JobDetails(props: IJobDetailsProps): JSX.Element {
   const { job, model, clock, onName, trans } = props;
   const { queue } = model;
@@ -45,7 +26,7 @@ export function JobDetails(props: IJobDetailsProps): JSX.Element {
       onName(name);
     }
   }, [name, onName]);
-  // Of the action that this tab has sent last: the panel and other tabs send some too.
+  // The error of this tab's last action: the panel and other tabs have actions, too.
   const [ownError, setOwnError] = useState<IApiError | null>(null);
   const send = async (action: () => Promise<unknown>): Promise<void> => {
     const before = queue.actionError;
@@ -102,7 +83,7 @@ function moodOf({ job: { state } }: IJobDetails): 'ok' | 'wait' | 'error' {
   return ENDED.includes(state) && state !== 'CANCELLED' ? 'error' : 'wait';
 }
 
-/** How it stands, with the time for which it has run. */
+/** The state, with the time since the start. */
 function Sentence({ details, clock, trans }: DetailsProps): JSX.Element {
   const now = useNow(clock);
   return <p>{sayJob(details.job, now, trans)}</p>;

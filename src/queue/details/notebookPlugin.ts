@@ -22,10 +22,9 @@ import {
   TRANSLATION_DOMAIN
 } from '../../model/tokens';
 import { addToShell } from '../../ui/addToShell';
-import { LiveNotebook } from './liveNotebook';
-import { NotebookHead } from './notebookHead';
+import { LiveNotebook, NotebookHead } from './liveNotebook';
 
-/** Shows the notebook of a job that runs, and opens that of one that has ended. */
+/** Shows the notebook of a running job, and opens that of a job that has ended. */
 export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:job-notebook',
   description: 'Shows the notebooks that jobs write.',
@@ -59,7 +58,7 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
       const hasEnded = () =>
         queue.requests.jobDetails(job).then(
           details => ENDED.includes(details.job.state),
-          // It is gone, or else the server does not respond now.
+          // It was deleted; after another error, it may still run.
           error => error instanceof ApiError && error.status === 404
         );
       const content = new LiveNotebook({
@@ -79,12 +78,10 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
       widget.contentHeader.addWidget(head);
       content.stateChanged.connect((_, state) => head.tell(state));
       const onHappened = (_: unknown, events: readonly IJobEvent[]) => {
-        if (
-          events.some(
-            ({ label, state }) => label === job && state === 'RUNNING'
-          )
-        ) {
-          content.follow();
+        for (const { label, state } of events) {
+          if (label === job && state === 'RUNNING') {
+            content.follow();
+          }
         }
       };
       queue.happened.connect(onHappened);
@@ -109,7 +106,7 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
             return;
           }
           let widget = tracker.find(({ id }) => id === idOf(job));
-          // Not at each load of the page: a tab that is restored stays what it was.
+          // When the page is reloaded, no file is opened instead of the tab.
           if (!widget && !restored && ENDED.includes(now.state)) {
             await openFile(notebook);
             return;
@@ -124,14 +121,14 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
           shell.activateById(widget.id);
         } catch (error) {
           if (restored) {
-            // Nobody asked for it now; the tab is forgotten.
+            // The tab is forgotten.
             throw error;
           }
-          // Buttons would say nothing.
-          await showErrorMessage(
-            trans.__('The notebook of job %1 could not be opened', job),
-            error instanceof Error ? error : String(error)
+          const title = trans.__(
+            'The notebook of job %1 could not be opened',
+            job
           );
+          await showErrorMessage(title, error as Error);
         }
       }
     });

@@ -19,9 +19,10 @@ import {
 import { addToShell } from '../../ui/addToShell';
 import { Clock } from '../../ui/clock';
 import { ranksIcon } from '../../ui/icons';
-import { JobDetails, type IJobDetailsProps } from './jobDetails';
+import { JobDetails } from './jobDetails';
+import type { IJobDetailsProps } from './props';
 
-/** Shows a job, and what it prints, in a tab of the main area. */
+/** Shows a job and its output in a tab of the main area. */
 export const detailsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:job-details',
   description: 'Shows single jobs of the queue in tabs.',
@@ -72,7 +73,6 @@ export const detailsPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-/** The tab of one job. */
 export class JobWidget extends ReactWidget {
   constructor(
     private readonly _props: Omit<IJobDetailsProps, 'onName' | 'clock'>
@@ -110,7 +110,7 @@ export class JobWidget extends ReactWidget {
     super.onBeforeDetach(msg);
   }
 
-  /** All of the queue is read at each of its changes: only while it can be seen. */
+  /** Each change makes the server send the complete queue, so it is watched only while visible. */
   private _follow(isVisible: boolean): void {
     this._clock.isOn = isVisible;
     if (isVisible) {

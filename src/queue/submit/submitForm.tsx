@@ -24,9 +24,6 @@ import { joinSentences } from '../../words/format';
 import { jobOptions, sayLeftBraces, sayPlan } from '../../words/submitWords';
 import { isDrawable, SubmitField } from './submitField';
 
-/** Milliseconds without a change before the server is asked. */
-const PAUSE = 300;
-
 interface ISubmitFormProps {
   schema: ISubmitSchema;
   draft: IJobDraft;
@@ -34,19 +31,19 @@ interface ISubmitFormProps {
   requests: JobRequests;
   /** Why the jobs were refused. */
   refusal: IApiError | null;
-  /** What has been typed; null where something in it is wrong. */
+  /** Called with null if the input is invalid. */
   onChange: (request: IJobRequest | null) => void;
   trans: TranslationBundle;
 }
 
-/** What the server says of a request. */
+/** The server's answer to a request. */
 interface IAnswer {
   key: string;
   plan: IJobPlan | null;
   error: IApiError | null;
 }
 
-/** Asks for what the server's schema names, and says what would become of it. */
+/** The fields of the server's schema, and what would happen to the jobs. */
 export function SubmitForm(props: ISubmitFormProps): JSX.Element {
   const { schema, gpus, requests, refusal, onChange, trans } = props;
   const [draft, setDraft] = useState(props.draft);
@@ -68,12 +65,13 @@ export function SubmitForm(props: ISubmitFormProps): JSX.Element {
       return;
     }
     let isWanted = true;
+    // Ask once the user stops typing.
     const timer = setTimeout(() => {
       requests.planJobs(JSON.parse(key) as IJobRequest).then(
         plan => isWanted && setAnswer({ key, plan, error: null }),
         (error: IApiError) => isWanted && setAnswer({ key, plan: null, error })
       );
-    }, PAUSE);
+    }, 300);
     return () => {
       isWanted = false;
       clearTimeout(timer);
@@ -161,10 +159,13 @@ interface IOutlookProps extends ISubmitFormProps {
   isAsking: boolean;
 }
 
-/** What would become of the jobs, or why they are refused. */
+/** When the jobs would start, or why they are refused. */
 function Outlook(props: IOutlookProps): JSX.Element {
   const { plan, error, isAsking, gpus, trans } = props;
   const more = plan ? plan.count - plan.commands.length : 0;
+  const labels = gpus
+    .filter(({ uuid }) => plan?.gpus.includes(uuid))
+    .map(labelOf);
   const leftBraces = plan && sayLeftBraces(plan, trans);
   return (
     <div className="jp-dist-Outlook" role="status" aria-busy={isAsking}>
@@ -174,16 +175,14 @@ function Outlook(props: IOutlookProps): JSX.Element {
         <>
           <p>
             <strong>
-              {sayPlan(plan, labelsOf(plan, gpus), serverTime(), trans)}
+              {sayPlan(plan, labels.join(', '), serverTime(), trans)}
             </strong>
           </p>
           {leftBraces && <p className="jp-dist-warn">{leftBraces}</p>}
           {plan.count > 1 && (
             <pre className="jp-dist-Log" tabIndex={0}>
-              {[
-                ...plan.commands,
-                ...(more > 0 ? [trans.__('… and %1 more', more)] : [])
-              ].join('\n')}
+              {plan.commands.join('\n')}
+              {more > 0 && `\n${trans.__('… and %1 more', more)}`}
             </pre>
           )}
         </>
@@ -205,11 +204,4 @@ export function Refusal({ error }: { error: IApiError }): JSX.Element {
       {error.hint && <p>{error.hint}</p>}
     </>
   );
-}
-
-function labelsOf(plan: IJobPlan, gpus: readonly IGpu[]): string {
-  return gpus
-    .filter(({ uuid }) => plan.gpus.includes(uuid))
-    .map(labelOf)
-    .join(', ');
 }

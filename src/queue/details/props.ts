@@ -1,0 +1,22 @@
+import type { IRenderMime } from '@jupyterlab/rendermime';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { CommandRegistry } from '@lumino/commands';
+
+import type { IJobDetails } from '../../model/detailsContract';
+import type { IPoolsModel } from '../../model/tokens';
+import type { Clock } from '../../ui/clock';
+
+export interface IJobDetailsProps {
+  /** The job's label. */
+  job: string;
+  model: IPoolsModel;
+  commands: CommandRegistry;
+  sanitizer: IRenderMime.ISanitizer;
+  clock: Clock;
+  /** Called when the job's name is known. */
+  onName: (name: string) => void;
+  trans: TranslationBundle;
+}
+
+/** The props of the parts of the tab. */
+export type DetailsProps = IJobDetailsProps & { details: IJobDetails };
