@@ -4,7 +4,6 @@ import {
   startPlugin
 } from './model/plugin';
 import { cellsPlugin } from './notebook/cells/plugin';
-import { attachPlugin } from './notebook/code/attach';
 import { codePlugin } from './notebook/code/plugin';
 import { runFilePlugin } from './notebook/code/runFile';
 import { launcherPlugin } from './notebook/launcher/plugin';
@@ -18,7 +17,6 @@ import { ranksPlugin } from './panel/ranks/plugin';
 import { runningPlugin } from './panel/running';
 import { statusBarPlugin } from './panel/statusBar';
 import { profilePlugin } from './profile/plugin';
-import { jobNotebookPlugin } from './queue/details/notebookPlugin';
 import { detailsPlugin } from './queue/details/plugin';
 import { submitPlugin } from './queue/submit/plugin';
 import { runAsJobPlugin } from './queue/submit/runAsJob';
@@ -32,7 +30,6 @@ export default [
   startPlugin,
   commandsPlugin,
   codePlugin,
-  attachPlugin,
   runFilePlugin,
   panelPlugin,
   ranksPlugin,
@@ -40,7 +37,6 @@ export default [
   submitPlugin,
   runAsJobPlugin,
   detailsPlugin,
-  jobNotebookPlugin,
   outputsPlugin,
   replayPlugin,
   statusBarPlugin,

@@ -9,7 +9,6 @@ import { element } from '../ui/element';
 import type { TimelineModel } from './model';
 import type { Scale } from './scale';
 
-/** A chip, its button, and what is said of it. */
 interface IShown {
   node: HTMLButtonElement;
   chip: IChip;
@@ -23,10 +22,7 @@ export interface ICellStripOptions {
   zoom(from: number, to: number): void;
 }
 
-/**
- * Which cell ran when, above the curves: chips that one can click, or walk along by arrow keys. They
- * are buttons without a look, on what the canvas shows.
- */
+/** The cells above the curves: buttons without a look, on top of the chips that the canvas shows. */
 export class CellStrip {
   constructor(
     private readonly _parent: HTMLElement,
@@ -39,7 +35,7 @@ export class CellStrip {
     _parent.addEventListener('keydown', this._onKey);
   }
 
-  /** What is shown, by lane and time. */
+  /** By lane and time. */
   get chips(): readonly ILabelledChip[] {
     return this._shown.map(({ chip, words }) => ({
       ...chip,
@@ -47,7 +43,7 @@ export class CellStrip {
     }));
   }
 
-  /** What its lanes are called: with several pools, each has its notebook's name. */
+  /** The names of the lanes: those of their notebooks, if there are several. */
   get lanes(): readonly string[] {
     const paths: string[] = [];
     for (const { chip } of this._shown) {
@@ -58,7 +54,7 @@ export class CellStrip {
       : [this._trans.__('cells')];
   }
 
-  /** Show what ran on so many pixels of the page. */
+  /** Show the cells on so many pixels of the page. */
   update(scale: Scale, width: number): void {
     const before = new Map(
       this._shown.map(shown => [shown.chip.cells[0].id, shown])
@@ -94,7 +90,7 @@ export class CellStrip {
     node.style.left = `${chip.left}px`;
     node.style.width = `${chip.right - chip.left}px`;
     node.style.top = `${chip.lane * LANE + (LANE - CHIP) / 2}px`;
-    // What is over is put into words once.
+    // The words of finished cells do not change.
     const { now } = this._model;
     const time = chip.isRunning ? Math.floor(now - chip.cells[0].start) : '';
     const ranks = chip.cells.map(({ stretches }) => stretches.length).join();

@@ -1,10 +1,12 @@
-import { Button } from '@jupyterlab/ui-components';
+import { Button, ReactWidget } from '@jupyterlab/ui-components';
+import type { IDisposable } from '@lumino/disposable';
+import type { Message } from '@lumino/messaging';
 import React, { useEffect, useState } from 'react';
 
 import type { IApiError } from '../../model/contract';
 import type { IJobDetails } from '../../model/detailsContract';
 import { ENDED } from '../../model/queueContract';
-import { useNow } from '../../ui/clock';
+import { Clock, useNow } from '../../ui/clock';
 import { Note, StatePill } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { sayJob } from '../../words/detailsWords';
@@ -15,6 +17,63 @@ import { Facts } from './facts';
 import { OutputPane } from './logPane';
 import type { DetailsProps, IJobDetailsProps } from './props';
 import { useDetails } from './useDetails';
+
+/** The tab of a job. */
+export class JobWidget extends ReactWidget {
+  constructor(
+    private readonly _props: Omit<IJobDetailsProps, 'onName' | 'clock'>
+  ) {
+    super();
+    this.addClass('jp-dist-JobWidget');
+    this._onName(_props.job);
+  }
+
+  get job(): string {
+    return this._props.job;
+  }
+
+  protected render(): JSX.Element {
+    return (
+      <JobDetails {...this._props} clock={this._clock} onName={this._onName} />
+    );
+  }
+
+  protected onAfterAttach(msg: Message): void {
+    super.onAfterAttach(msg);
+    this._follow(this.isVisible);
+  }
+
+  protected onAfterShow(): void {
+    this._follow(true);
+  }
+
+  protected onAfterHide(): void {
+    this._follow(false);
+  }
+
+  protected onBeforeDetach(msg: Message): void {
+    this._follow(false);
+    super.onBeforeDetach(msg);
+  }
+
+  /** Each change makes the server send the complete queue, so it is watched only while visible. */
+  private _follow(isVisible: boolean): void {
+    this._clock.isOn = isVisible;
+    if (isVisible) {
+      this._watching ??= this._props.model.queue.watch('all');
+    } else {
+      this._watching?.dispose();
+      this._watching = null;
+    }
+  }
+
+  private readonly _onName = (name: string): void => {
+    this.title.label = this._props.trans.__('Job %1', name);
+  };
+
+  private readonly _clock = new Clock();
+  private _watching: IDisposable | null = null;
+}
 
 export function JobDetails(props: IJobDetailsProps): JSX.Element {
   const { job, model, clock, onName, trans } = props;
@@ -57,21 +116,21 @@ export function JobDetails(props: IJobDetailsProps): JSX.Element {
       </div>
     );
   }
-  const { state } = details.job;
+  const all = { ...props, details };
   return (
     <div className="jp-dist-JobDetails">
       <div className="jp-dist-JobDetails-about">
         <div className="jp-dist-JobDetails-head">
           <h2>{name}</h2>
-          <StatePill kind={moodOf(details)} label={state} />
+          <StatePill kind={moodOf(details)} label={details.job.state} />
         </div>
-        <Sentence {...props} details={details} />
+        <Sentence {...all} />
         {problem}
-        <Actions {...props} details={details} send={send} />
-        <Curves {...props} details={details} />
-        <Facts {...props} details={details} />
+        <Actions {...all} send={send} />
+        <Curves {...all} />
+        <Facts {...all} />
       </div>
-      <OutputPane {...props} details={details} />
+      <OutputPane {...all} />
     </div>
   );
 }

@@ -22,12 +22,16 @@ import {
   TRANSLATION_DOMAIN
 } from '../../model/tokens';
 import { addToShell } from '../../ui/addToShell';
+import { ranksIcon } from '../../ui/icons';
+import { JobWidget } from './jobDetails';
 import { LiveNotebook, NotebookHead } from './liveNotebook';
 
-/** Shows the notebook of a running job, and opens that of a job that has ended. */
-export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
-  id: 'jupyter-dist-server:job-notebook',
-  description: 'Shows the notebooks that jobs write.',
+const NOTEBOOK = 'jupyter-dist-job-notebook-';
+
+/** Shows jobs, and the notebooks that they write, in tabs of the main area. */
+export const detailsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist-server:job-details',
+  description: 'Shows single jobs of the queue, and their notebooks, in tabs.',
   autoStart: true,
   requires: [
     IPoolsModel,
@@ -38,7 +42,7 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
   optional: [ILayoutRestorer, ILabShell],
   activate: (
     { commands, serviceManager, shell }: JupyterFrontEnd,
-    { queue }: IPoolsModel,
+    model: IPoolsModel,
     contentFactory: NotebookPanel.IContentFactory,
     rendermime: IRenderMimeRegistry,
     translator: ITranslator,
@@ -46,13 +50,46 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
     labShell: ILabShell | null
   ): void => {
     const trans = translator.load(TRANSLATION_DOMAIN);
-    const tracker = new WidgetTracker<MainAreaWidget<LiveNotebook>>({
+    const { queue } = model;
+    const { sanitizer } = rendermime;
+    const jobs = new WidgetTracker<MainAreaWidget<JobWidget>>({
+      namespace: 'jupyter-dist-jobs'
+    });
+    commands.addCommand(CommandIDs.openJob, {
+      label: trans.__('Show Details'),
+      caption: trans.__('Show this job, and what it prints.'),
+      isVisible: ({ job }) => typeof job === 'string',
+      execute: async ({ job }) => {
+        if (typeof job !== 'string') {
+          return;
+        }
+        let widget = jobs.find(({ content }) => content.job === job);
+        if (!widget) {
+          const content = new JobWidget({
+            ...{ job, model, commands, sanitizer, trans }
+          });
+          widget = new MainAreaWidget({ content });
+          widget.id = `jupyter-dist-job-${job}`;
+          widget.title.icon = ranksIcon;
+          widget.title.closable = true;
+          widget.toolbar.hide();
+          await jobs.add(widget);
+        }
+        addToShell(shell, labShell, widget);
+        shell.activateById(widget.id);
+      }
+    });
+    void restorer?.restore(jobs, {
+      command: CommandIDs.openJob,
+      args: ({ content }) => ({ job: content.job }),
+      name: ({ content }) => content.job
+    });
+
+    const notebooks = new WidgetTracker<MainAreaWidget<LiveNotebook>>({
       namespace: 'jupyter-dist-job-notebooks'
     });
-    const idOf = (job: string) => `jupyter-dist-job-notebook-${job}`;
     const openFile = (path: string) =>
       commands.execute('docmanager:open', { path });
-
     const make = (job: string, path: string): MainAreaWidget<LiveNotebook> => {
       const { contents } = serviceManager;
       const hasEnded = () =>
@@ -65,7 +102,7 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
         ...{ path, contents, hasEnded, rendermime, contentFactory, translator }
       });
       const widget = new MainAreaWidget({ content });
-      widget.id = idOf(job);
+      widget.id = `${NOTEBOOK}${job}`;
       widget.title.label = PathExt.basename(path);
       widget.title.caption = trans.__('Notebook of job %1', job);
       widget.title.icon = notebookIcon;
@@ -88,7 +125,6 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
       widget.disposed.connect(() => queue.happened.disconnect(onHappened));
       return widget;
     };
-
     commands.addCommand(CommandIDs.openJobNotebook, {
       label: trans.__('Open Notebook'),
       caption: trans.__('Show the notebook that this job writes.'),
@@ -105,7 +141,7 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
             }
             return;
           }
-          let widget = tracker.find(({ id }) => id === idOf(job));
+          let widget = notebooks.find(({ id }) => id === `${NOTEBOOK}${job}`);
           // When the page is reloaded, no file is opened instead of the tab.
           if (!widget && !restored && ENDED.includes(now.state)) {
             await openFile(notebook);
@@ -113,7 +149,7 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
           }
           if (!widget) {
             widget = make(job, notebook);
-            await tracker.add(widget);
+            await notebooks.add(widget);
             addToShell(shell, labShell, widget);
           } else {
             widget.content.follow();
@@ -121,8 +157,7 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
           shell.activateById(widget.id);
         } catch (error) {
           if (restored) {
-            // The tab is forgotten.
-            throw error;
+            throw error; // the tab is forgotten
           }
           const title = trans.__(
             'The notebook of job %1 could not be opened',
@@ -132,9 +167,9 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
-    void restorer?.restore(tracker, {
+    void restorer?.restore(notebooks, {
       command: CommandIDs.openJobNotebook,
-      args: ({ id }) => ({ job: id.slice(idOf('').length), restored: true }),
+      args: ({ id }) => ({ job: id.slice(NOTEBOOK.length), restored: true }),
       name: ({ id }) => id
     });
   }
