@@ -23,7 +23,6 @@ type Awareness = Pick<
 export class CellWriters {
   constructor(private readonly _awareness: Awareness) {}
 
-  /** Say that this page writes the outputs of a cell. */
   take(cell: string): void {
     this._tell([...this._own, cell]);
   }

@@ -5,16 +5,13 @@ import { Lines } from './lines';
 
 /** The first output of a cell on several ranks. */
 export const HEADER = 'application/vnd.jupyter-dist.ranks+json';
-/** Keys of metadata. */
 const STREAM = 'jupyter_dist_stream';
 const KIND = 'jupyter_dist_kind';
 
-/** JupyterLab's types of streams. */
 const STDOUT = 'application/vnd.jupyter.stdout';
 const STDERR = 'application/vnd.jupyter.stderr';
 
 export interface IHeader {
-  /** Such as `0-3`. */
   ranks: string;
   world_size: number;
   /** By rank, why it failed. */

@@ -3,7 +3,6 @@
 
 /** The most ranks of a pool. */
 const MOST = 1024;
-/** The length of the longest label. */
 const LONGEST = 5 * MOST;
 const LABEL = /^\[(\d[\d,-]*)\]/;
 const PART = /^(\d+)(?:-(\d+))?$/;
@@ -18,7 +17,6 @@ export interface IOwner {
 }
 
 export class Owners {
-  /** The length of the longest label. */
   longest = 0;
 
   /** Null if the text is no label. */
@@ -62,7 +60,6 @@ export function ranksOf(label: string): number[] | null {
   return ranks;
 }
 
-/** The rank, if there is only one. */
 export function onlyRank({ ranks }: IOwner): number | null {
   const [rank] = ranks;
   return ranks.size === 1 ? rank : null;
@@ -81,7 +78,6 @@ export class LabelReader {
 
   /** The owner of the next line without a label. */
   current: IOwner | null = null;
-  /** The owner of the line. */
   owner: IOwner | null = null;
   /** Where its text begins; -1 if it is only a label. */
   start = 0;

@@ -3,7 +3,6 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Panel, Widget } from '@lumino/widgets';
 
 import { colourOf } from '../ui/meters';
-import { figuresIn, type IFigure } from './figures';
 import type { Item } from './item';
 import { onlyRank, type IOwner } from './labels';
 import type { Lines, Tab } from './lines';
@@ -115,7 +114,6 @@ export class Layout {
     return isShown;
   }
 
-  /** Put figures side by side. */
   private _arrange(figures: ReadonlyMap<number, IFigure>): void {
     const { node, widgets } = this._area;
     this._area.toggleClass(GRID, figures.size > 0);
@@ -187,7 +185,6 @@ export class Layout {
     this._panel(index)?.toggleClass(HIDDEN, !isShown);
   }
 
-  /** The node of an output's renderer. */
   private _host(index: number): HTMLElement | null {
     const widgets = (this._panel(index) as Panel | undefined)?.widgets ?? [];
     return widgets.find(widget => 'renderModel' in widget)?.node ?? null;
@@ -211,4 +208,58 @@ function isIn(
     return owner.ranks.has(tab);
   }
   return tab in failed || Object.keys(failed).length === 0;
+}
+
+interface IFigure {
+  owner: IOwner;
+  /** Its place among all outputs. */
+  place: number;
+  run: number;
+}
+
+/**
+ * The labelled images in a sequence, by their index among the outputs. Their places are sorted: the first
+ * image of each rank, in the order of ranks, then the second one of each.
+ */
+function figuresIn(items: readonly Item[]): Map<number, IFigure> {
+  const figures = new Map<number, IFigure>();
+  let run: { index: number; owner: IOwner; nth: number }[] = [];
+  const end = () => {
+    const places = run.map(({ index }) => index);
+    const sorted = [...run].sort(
+      (one, other) =>
+        one.nth - other.nth || firstRank(one.owner) - firstRank(other.owner)
+    );
+    if (run.length > 1) {
+      sorted.forEach(({ index, owner }, i) =>
+        figures.set(index, { owner, place: places[i], run: run.length })
+      );
+    }
+    run = [];
+  };
+  let owner: IOwner | null = null;
+  items.forEach((item, index) => {
+    if (item.kind === 'label') {
+      owner = item.owner;
+      return;
+    }
+    const of = owner;
+    owner = null;
+    if (item.kind === 'other' && of && isImage(item)) {
+      const nth = run.filter(one => one.owner === of).length;
+      run.push({ index, owner: of, nth });
+    } else {
+      end();
+    }
+  });
+  end();
+  return figures;
+}
+
+function isImage({ model }: Item): boolean {
+  return Object.keys(model.data).some(type => type.startsWith('image/'));
+}
+
+function firstRank({ ranks }: IOwner): number {
+  return Math.min(...ranks);
 }

@@ -131,7 +131,6 @@ export class Lines {
     this.size += line.length;
   }
 
-  /** Take the last line out. */
   private _pop(): string {
     const line = this._raw.pop() ?? '';
     const owner = this._owners.pop() ?? null;

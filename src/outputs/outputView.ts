@@ -23,7 +23,6 @@ export interface ITabs {
   failed: Record<string, string>;
   odd: ReadonlySet<number>;
   isEmpty: boolean;
-  /** The visible outputs of the tab. */
   outputs: readonly Widget[];
 }
 
@@ -58,7 +57,6 @@ export class OutputView {
     return view ?? null;
   }
 
-  /** Called when the header is drawn. */
   begin(header: IHeader, bar: ITabBar): void {
     const isNew = this._bar !== bar;
     this._header = header;
@@ -73,7 +71,6 @@ export class OutputView {
     this.update();
   }
 
-  /** Called when the header is removed. */
   end(bar: ITabBar): void {
     if (this._bar === bar) {
       this._header = this._bar = null;
@@ -93,7 +90,6 @@ export class OutputView {
     return this._header !== null && ['text', 'label'].includes(kindOf(model));
   }
 
-  /** The text of the current tab. */
   copy(): string {
     const parts = this._items.map(item =>
       item.kind === 'text' ? item.lines.copy(this._tab) : ''
@@ -213,7 +209,6 @@ export class OutputView {
     }, CALM);
   }
 
-  /** The owners of all outputs. */
   private _seen(): Set<IOwner> {
     const seen = new Set<IOwner>();
     for (const item of this._items) {

@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import {
   IRenderMimeRegistry,
   RenderedError,
@@ -22,7 +19,7 @@ export const outputsPlugin: JupyterFrontEndPlugin<void> = {
   autoStart: true,
   requires: [IRenderMimeRegistry, ITranslator],
   activate: (
-    _: JupyterFrontEnd,
+    _,
     rendermime: IRenderMimeRegistry,
     translator: ITranslator
   ): void => addRenderers(rendermime, translator.load(TRANSLATION_DOMAIN))

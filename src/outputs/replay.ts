@@ -1,11 +1,9 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import type { ICellModel, ICodeCellModel } from '@jupyterlab/cells';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { KernelMessage, type Kernel } from '@jupyterlab/services';
+import { Signal } from '@lumino/signaling';
 
 import { isKernelAttached } from '../model/contract';
 import { IPoolsModel } from '../model/tokens';
@@ -35,11 +33,7 @@ export const replayPlugin: JupyterFrontEndPlugin<void> = {
     'Completes the outputs of cells that ran while the page was loaded again.',
   autoStart: true,
   requires: [INotebookTracker, IPoolsModel],
-  activate: (
-    _: JupyterFrontEnd,
-    tracker: INotebookTracker,
-    model: IPoolsModel
-  ): void => {
+  activate: (_, tracker: INotebookTracker, model: IPoolsModel): void => {
     tellWhatRuns();
     const asked = new WeakSet<Kernel.IKernelConnection>();
     const askAll = () =>
@@ -154,38 +148,31 @@ function follow(
   writers.take(code.id);
   restore(code, shown);
   const running = new RunningCell(code, shown);
-  const listen = (_: unknown, message: KernelMessage.IIOPubMessage) => {
+  const end = () => {
+    running.end();
+    writers.leave(code.id);
+    Signal.disconnectReceiver(running);
+  };
+  kernel.iopubMessage.connect((_, message) => {
     const { msg_id } = message.parent_header as { msg_id?: string };
     if (msg_id === shown.request && running.take(message)) {
       end();
       ask(panel, kernel, code.id);
     }
-  };
-  const onScheduled = (_: unknown, { cell }: { cell: { model: unknown } }) => {
+  }, running);
+  kernel.statusChanged.connect((_, status) => {
+    if (ENDS.includes(status)) {
+      end();
+    }
+  }, running);
+  NotebookActions.executionScheduled.connect((_, { cell }) => {
     // It runs again.
     if (cell.model === code) {
       end();
     }
-  };
-  const onStatus = (_: unknown, status: Kernel.Status) => {
-    if (ENDS.includes(status)) {
-      end();
-    }
-  };
-  const end = () => {
-    running.end();
-    writers.leave(code.id);
-    kernel.iopubMessage.disconnect(listen);
-    kernel.statusChanged.disconnect(onStatus);
-    kernel.disposed.disconnect(end);
-    NotebookActions.executionScheduled.disconnect(onScheduled);
-    panel.disposed.disconnect(end);
-  };
-  kernel.iopubMessage.connect(listen);
-  kernel.statusChanged.connect(onStatus);
-  kernel.disposed.connect(end);
-  NotebookActions.executionScheduled.connect(onScheduled);
-  panel.disposed.connect(end);
+  }, running);
+  kernel.disposed.connect(end, running);
+  panel.disposed.connect(end, running);
 }
 
 /** Files of an older format have no ids; then the source identifies the cell. */

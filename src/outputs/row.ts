@@ -15,7 +15,6 @@ export type Drawing = Pick<
   'sanitizer' | 'resolver' | 'linkHandler'
 >;
 
-/** Lines of the same ranks, on the same stream. */
 export interface IRow {
   owner: IOwner | null;
   isError: boolean;

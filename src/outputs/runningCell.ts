@@ -2,9 +2,7 @@ import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { IOutput } from '@jupyterlab/nbformat';
 import type { KernelMessage } from '@jupyterlab/services';
 
-/** What the kernel keeps of a cell. */
 export interface IShown {
-  /** The id of the request that runs the cell. */
   request: string;
   cell_id: string;
   code: string;

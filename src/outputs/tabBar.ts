@@ -76,7 +76,6 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     this._view?.update();
   }
 
-  /** Update the tabs in place, so that one keeps the focus. */
   draw({ ranks, tab, failed, odd, isEmpty, outputs }: ITabs): void {
     const all: Tab[] = [null, ...ranks];
     while (this._list.children.length > all.length) {
@@ -180,7 +179,6 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     button.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }
 
-  /** Choose the next marked rank, or the first one. */
   private _chooseMarked(): void {
     const current = this._current ?? -1;
     const next = this._marks.find(rank => rank > current) ?? this._marks[0];
@@ -213,7 +211,6 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
   private _marks: number[] = [];
 }
 
-/** The output area that a renderer is in. */
 export function areaOf(widget: Widget): OutputArea | null {
   let { parent } = widget;
   while (parent && !(parent instanceof OutputArea)) {

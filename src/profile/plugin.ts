@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { PathExt } from '@jupyterlab/coreutils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
@@ -23,7 +20,7 @@ export const profilePlugin: JupyterFrontEndPlugin<void> = {
   requires: [IRenderMimeRegistry, ITranslator],
   optional: [IFileBrowserFactory],
   activate: (
-    { commands, serviceManager }: JupyterFrontEnd,
+    { commands, serviceManager },
     rendermime: IRenderMimeRegistry,
     translator: ITranslator,
     browsers: IFileBrowserFactory | null

@@ -17,7 +17,6 @@ interface IShown {
 }
 
 export interface ICellStripOptions {
-  /** Go to the cell. */
   jump(cell: ICellRun): void;
   zoom(from: number, to: number): void;
 }
@@ -35,7 +34,6 @@ export class CellStrip {
     _parent.addEventListener('keydown', this._onKey);
   }
 
-  /** By lane and time. */
   get chips(): readonly ILabelledChip[] {
     return this._shown.map(({ chip, words }) => ({
       ...chip,

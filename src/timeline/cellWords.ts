@@ -33,8 +33,6 @@ export function sayCell(
   const took =
     seconds < 1 ? trans.__('< 1 s') : formatStopwatch(seconds, trans);
   const ranks = formatRanks(stretches.map(({ rank }) => rank));
-  const which =
-    cell === null ? trans.__('A cell') : trans.__('Cell [%1]', cell);
   const wait = end === null ? findWait(run, now, pools) : null;
   return {
     parts: [
@@ -51,26 +49,7 @@ export function sayCell(
         : trans._n('rank %2', 'ranks %2', count, ranks)
     ].filter(Boolean),
     title: joinSentences([
-      end === null
-        ? // Without the duration: screen readers would read it again each second.
-          trans._n(
-            '%2 has been running on rank %3 since %4.',
-            '%2 has been running on ranks %3 since %4.',
-            count,
-            which,
-            ranks,
-            formatMoment(start, now)
-          )
-        : trans._n(
-            '%2 ran for %3 on rank %4, %5–%6.',
-            '%2 ran for %3 on ranks %4, %5–%6.',
-            count,
-            which,
-            took,
-            ranks,
-            formatClock(start, true),
-            formatClock(end, true)
-          ),
+      sayWhen(run, now, took, ranks, trans),
       wait
         ? trans._n(
             'Rank %2 waits for %3.',
@@ -83,6 +62,55 @@ export function sayCell(
       name && trans.__('Click to go to it in %1.', name)
     ])
   };
+}
+
+function sayWhen(
+  { cell, start, end, stretches }: ICellRun,
+  now: number,
+  took: string,
+  ranks: string,
+  trans: TranslationBundle
+): string {
+  const count = stretches.length;
+  if (end === null) {
+    // Without the duration: screen readers would read it again each second.
+    const since = formatMoment(start, now);
+    return cell === null
+      ? trans._n(
+          'A cell has been running on rank %2 since %3.',
+          'A cell has been running on ranks %2 since %3.',
+          count,
+          ranks,
+          since
+        )
+      : trans._n(
+          'Cell [%2] has been running on rank %3 since %4.',
+          'Cell [%2] has been running on ranks %3 since %4.',
+          count,
+          cell,
+          ranks,
+          since
+        );
+  }
+  const span = `${formatClock(start, true)}–${formatClock(end, true)}`;
+  return cell === null
+    ? trans._n(
+        'A cell ran for %2 on rank %3, %4.',
+        'A cell ran for %2 on ranks %3, %4.',
+        count,
+        took,
+        ranks,
+        span
+      )
+    : trans._n(
+        'Cell [%2] ran for %3 on rank %4, %5.',
+        'Cell [%2] ran for %3 on ranks %4, %5.',
+        count,
+        cell,
+        took,
+        ranks,
+        span
+      );
 }
 
 /** What is said of cells that are too narrow to be shown one by one. */
@@ -103,7 +131,6 @@ export function sayCells(
   };
 }
 
-/** Which ranks wait for which, if that is known: `0–2` for `3`. */
 function findWait(
   { pool: id }: ICellRun,
   now: number,

@@ -72,7 +72,6 @@ export class Chart {
   readonly body: HTMLElement;
   readonly pointer: Pointer;
 
-  /** Draw in parts. */
   *draw(colours: IColours): Generator<void, void> {
     const { clientWidth, clientHeight, scrollTop } = this.body;
     if (!clientWidth) {
@@ -182,9 +181,7 @@ export class Chart {
   private readonly _rowsNode: HTMLElement;
   private readonly _strip: CellStrip;
   private _rows: Row[] = [];
-  /** The GPUs of the rows. */
   private _key = '';
-  /** What the heights depend on. */
   private _layout = '';
   /** In the screen's pixels. */
   private _scale = new Scale(0, 1);
@@ -203,7 +200,6 @@ function drawingOn(
   return ctx && new Drawing(ctx, scene, colours);
 }
 
-/** Draw the remaining parts at once. */
 export function finish(drawing: Iterator<void, unknown> | undefined): void {
   while (drawing && !drawing.next().done);
 }

@@ -14,22 +14,17 @@ export interface ICurveColours {
   area: Pixels;
 }
 
-/** The colors of the theme. */
 export interface IColours {
-  /** Undefined: of a GPU without ranks. */
   curve(rank: number | undefined): ICurveColours;
   /** Behind the curves. */
   behind: Pixels;
-  /** The line below a row. */
   edge: number;
   background: string;
   text: string;
   quiet: string;
   border: string;
-  /** Behind the label of a cell. */
   chip: string;
   brand: string;
-  /** Behind text on a curve. */
   veil: string;
   cursor: string;
   brush: string;
@@ -38,7 +33,6 @@ export interface IColours {
   font: string;
 }
 
-/** Read the colors of the theme. */
 export function readColours(node: HTMLElement): IColours {
   // A canvas has no CSS variables.
   const probe = node.appendChild(document.createElement('span'));

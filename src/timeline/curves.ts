@@ -5,12 +5,10 @@ import { mostOfPixels } from './lanes';
 import type { Column } from './recording';
 import { indexOf, type Scale } from './scale';
 
-/** The contents of a row. */
 export interface ICurve {
   values: Column;
   /** The value at the upper edge. */
   top: number;
-  /** When ranks were busy. */
   bands: readonly Pick<IStretch, 'start' | 'end'>[];
   /** When they waited in a collective. */
   waits: readonly Pick<IStretch, 'start' | 'end'>[];
@@ -24,7 +22,6 @@ export interface ICurves {
   scale: Scale;
   times: readonly number[];
   curves: readonly ICurve[];
-  /** The times of grid lines. */
   grid: readonly number[];
   /** With the line below. */
   rowHeight: number;
@@ -117,7 +114,6 @@ const NOTHING = { bands: [], waits: [], lanes: [] };
 /** By index in `LANES`. */
 const BEHIND = [COMPUTE, COMMUNICATION, WAIT];
 
-/** What is behind each pixel of a curve. */
 function layersOf(
   { bands, waits, lanes }: Pick<ICurve, 'bands' | 'waits' | 'lanes'>,
   { scale, grid }: ICurves,

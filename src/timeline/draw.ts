@@ -27,10 +27,8 @@ const AT_ONCE = 8;
 const CHIP_MARGIN = 6;
 /** The widths of an axis label, half of it, and `now`. */
 const [TICK_ROOM, HALF, NOW] = [84, 28, 44];
-/** Half the width of the cursor's clock. */
 const CLOCK = 32;
 
-/** Draws a timeline that fills a canvas. */
 export class Drawing {
   constructor(
     ctx: CanvasRenderingContext2D,
@@ -138,7 +136,6 @@ export class Drawing {
     });
   }
 
-  /** Draw what is above the rows. */
   private _drawStrip(): void {
     const { _scene: scene, _colours: colours, _pen: pen } = this;
     const { width } = pen.ctx.canvas;
@@ -200,7 +197,6 @@ export class Drawing {
     });
   }
 
-  /** Draw what is below the rows. */
   private _drawAxis(ticks: readonly ITick[]): void {
     const { _scene: scene, _colours: colours, _pen: pen } = this;
     const { width, height } = pen.ctx.canvas;

@@ -8,7 +8,6 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ICellRun } from '../model/cells';
 import { notify } from '../ui/notify';
 
-/** Go to a cell in its notebook, or say why that is not possible. */
 export async function jumpTo(
   run: ICellRun,
   app: JupyterFrontEnd,

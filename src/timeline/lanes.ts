@@ -6,7 +6,6 @@ import { element } from '../ui/element';
 import type { TimelineModel } from './model';
 import type { Scale } from './scale';
 
-/** What ranks do in a profiled cell. */
 const LANES = ['compute', 'communication', 'waiting'] as const;
 
 /** The colors of profiled cells; hidden while none is in sight. */

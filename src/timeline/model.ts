@@ -36,17 +36,21 @@ export class TimelineModel {
 
   /** When ranks waited in collectives. */
   readonly waits = new Waits();
-  /** Emitted after any change. */
   readonly changed = new Signal<this, void>(this);
   /** Emitted when it shows something else than before, not just newer values. */
   readonly optionsChanged = new Signal<this, void>(this);
 
-  get choice(): IChoice {
-    return this._choice;
-  }
+  /** Change it by `choose`. */
+  choice: IChoice = {
+    metric: 'utilization',
+    minutes: 15,
+    selection: 'used',
+    isOverlay: false,
+    isFitted: false
+  };
 
   choose(change: Partial<IChoice>): void {
-    this._choice = { ...this._choice, ...change };
+    this.choice = { ...this.choice, ...change };
     if (change.minutes) {
       this._zoom = null;
       this._load();
@@ -56,7 +60,7 @@ export class TimelineModel {
 
   /** How far it reaches back, in seconds. */
   get span(): number {
-    return this._choice.minutes * 60;
+    return this.choice.minutes * 60;
   }
 
   get isPaused(): boolean {
@@ -104,16 +108,14 @@ export class TimelineModel {
     }
   }
 
-  /** The GPUs that are shown. */
   get gpus(): readonly IGpu[] {
     const { allGpus, telemetry } = this.pools;
-    const { selection } = this._choice;
+    const { selection } = this.choice;
     return selectGpus(selection, allGpus, this.current.pool, telemetry);
   }
 
-  /** The cells that are shown. */
   get runs(): readonly ICellRun[] {
-    const { selection } = this._choice;
+    const { selection } = this.choice;
     return selectCells(selection, this.current.pool, this.cells);
   }
 
@@ -155,7 +157,6 @@ export class TimelineModel {
     this._emitOptions();
   }
 
-  /** Zoom in (`factor` > 1) or out, towards a time. */
   zoomBy(factor: number, towards: number): void {
     const [begin, end] = this.view;
     this.zoomTo(
@@ -192,7 +193,7 @@ export class TimelineModel {
 
   private get _whole(): View {
     const begin = this.now - this.span;
-    const first = this._choice.isFitted ? this.recording.times[0] : undefined;
+    const first = this.choice.isFitted ? this.recording.times[0] : undefined;
     const fitted = Math.max(begin, first ?? begin);
     return [Math.min(fitted, this.now - CLOSEST), this.now];
   }
@@ -245,13 +246,6 @@ export class TimelineModel {
     this._emit();
   }
 
-  private _choice: IChoice = {
-    metric: 'utilization',
-    minutes: 15,
-    selection: 'used',
-    isOverlay: false,
-    isFitted: false
-  };
   private readonly _records: Records;
   private _watching: readonly IDisposable[] = [];
   private _pausedAt: number | null = null;

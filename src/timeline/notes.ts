@@ -10,7 +10,6 @@ export interface INothing {
   more: string[];
 }
 
-/** Why there are no curves, or null. */
 export function sayNothing(
   { connection, allGpus, gpus, gpusError }: IPoolsModel,
   trans: TranslationBundle
@@ -46,7 +45,6 @@ export function sayNothing(
   );
 }
 
-/** What is wrong with the curves, or ''. */
 export function sayTrouble(
   { pools, error }: TimelineModel,
   trans: TranslationBundle

@@ -19,7 +19,6 @@ interface IPill {
 /** Left edge, top, width and height. */
 type Rect = [number, number, number, number];
 
-/** Draws shapes and text on whole pixels of a canvas. */
 export class Pen {
   constructor(
     readonly ctx: CanvasRenderingContext2D,
@@ -40,7 +39,6 @@ export class Pen {
     this.ctx.fillRect(...rect);
   }
 
-  /** Draw only within a rectangle. */
   within(rect: Rect, draw: () => void): void {
     const font = this._font;
     this.ctx.save();
@@ -92,6 +90,5 @@ export class Pen {
     this.text(words, start, top + height / 2, text);
   }
 
-  /** The context's font. */
   private _font = '';
 }

@@ -1,8 +1,5 @@
 import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import {
   ICommandPalette,
   IThemeManager,
@@ -55,7 +52,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
     ICommandPalette
   ],
   activate: (
-    app: JupyterFrontEnd,
+    app,
     pools: IPoolsModel,
     current: ICurrentNotebook,
     translator: ITranslator,

@@ -44,7 +44,6 @@ export class Recording {
 
   /** Unix seconds, rising. */
   readonly times: number[] = [];
-  /** The time of the newest sample. */
   end: number | null = null;
 
   /** The same array as long as this recording is used; empty for an unknown GPU. */
@@ -135,7 +134,6 @@ export class Recording {
   private readonly _gpus = new Map<string, Record<ChartMetric, Column>>();
   /** Seconds from one row to the next; older rows of the server are longer. */
   private _usual: number | null = null;
-  /** Samples in the last row. */
   private _count = 0;
 }
 
@@ -187,7 +185,6 @@ export class Records {
     this.loaded.emit();
   }
 
-  /** Record the newest sample. */
   add(): void {
     const { allGpus, telemetry } = this._pools;
     const { time } = telemetry;

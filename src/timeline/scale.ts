@@ -1,10 +1,8 @@
 /** Seconds between two ticks. */
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
 
-/** From times to pixels, and back. */
 export class Scale {
   constructor(
-    /** Unix seconds, at pixel 0. */
     readonly base: number,
     /** Seconds. */
     readonly perPixel: number

@@ -51,12 +51,10 @@ export function withOneTop(rows: readonly IRowWords[]): IRowWords[] {
   return rows.map(row => ({ ...row, top, topLabel }));
 }
 
-/** With the line below the lanes. */
 export function stripHeight(lanes: number): number {
   return lanes * LANE + 1;
 }
 
-/** The height of the complete scene, in the screen's pixels. */
 export function fullHeight(scene: IScene): number {
   const above = stripHeight(scene.lanes.length) + AXIS_HEIGHT;
   const title = scene.title === null ? 0 : TITLE_HEIGHT;

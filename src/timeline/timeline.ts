@@ -14,7 +14,6 @@ import { sayNothing, sayTrouble, type INothing } from './notes';
 
 /** The factor by which a key zooms, and the part of the width by which it moves. */
 const [ZOOM, MOVE] = [2, 0.25];
-/** By how many pixels a key moves the cursor. */
 const STEP = 10;
 
 /**
@@ -26,7 +25,7 @@ export class Timeline extends Widget {
   constructor(
     readonly model: TimelineModel,
     private readonly _trans: TranslationBundle,
-    private readonly _themes: IThemeManager | null,
+    themes: IThemeManager | null,
     jump: ICellStripOptions['jump']
   ) {
     super();
@@ -43,20 +42,18 @@ export class Timeline extends Widget {
     this._chart.body.addEventListener('scroll', () => this._schedule());
     document.addEventListener('visibilitychange', this._onVisibility);
     model.changed.connect(this._schedule, this);
-    _themes?.themeChanged.connect(this._onTheme, this);
+    themes?.themeChanged.connect(this._onTheme, this);
   }
 
   dispose(): void {
     if (!this.isDisposed) {
       document.removeEventListener('visibilitychange', this._onVisibility);
-      this._themes?.themeChanged.disconnect(this._onTheme, this);
       cancelAnimationFrame(this._frame);
       this.model.dispose();
       super.dispose();
     }
   }
 
-  /** What is shown, also below the visible part, as an image. */
   picture(): HTMLCanvasElement {
     this._drawing = null;
     finish(this._draw());

@@ -7,7 +7,6 @@ import { colourOf } from '../../ui/meters';
 import { headLength, listedRanks, sayWhere, whereRuns } from './magic';
 import type { Where } from './magic';
 
-/** The colored edges of a notebook's code cells. */
 export class CellEdges {
   constructor(
     private readonly _notebook: Notebook,
@@ -52,12 +51,10 @@ export class CellEdges {
   private _cells: CellList | null = null;
 }
 
-/** A change of a cell's source, and where. */
 interface IChange {
   sourceChange?: { retain?: number }[];
 }
 
-/** The colored edge of a code cell that runs on ranks. */
 export class CellEdge {
   constructor(
     private readonly _cell: Cell,

@@ -18,7 +18,6 @@ import { sayRestart } from '../../words/poolState';
 /** The number of ranks whose logs are offered: they mostly died of the same. */
 const MOST_LOGS = 3;
 
-/** The ranks that died in a cell, and those that do not respond to it. */
 interface IFailure {
   dead: number[];
   silent: number[];
@@ -35,7 +34,6 @@ interface IOptions {
 export class FailureActions {
   constructor(private readonly _options: IOptions) {}
 
-  /** Update the buttons. */
   follow(): void {
     const { panel, model } = this._options;
     const kernel = panel.sessionContext.session?.kernel?.id;
@@ -71,7 +69,6 @@ export class FailureActions {
   private _bars: ReactWidget[] = [];
 }
 
-/** By the id of a cell. */
 function failuresOf(
   pool: IPool,
   telemetry: ITelemetry

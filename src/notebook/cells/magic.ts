@@ -13,7 +13,6 @@ const FIRST_CODE = /^(?:[ \t]*(?:#.*)?\n)*\s*(.*)/;
 const OURS =
   /^(%%(distributed|rank|px)\b|%(dist_\w+|sync|px|autopx)\b|%(re|un)?load_ext\s+jupyter_dist_server\b)/;
 const LISTED = /^\d+(-\d+)?$/;
-/** The number of rank colors. */
 const MOST = 8;
 
 /**

@@ -1,11 +1,9 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
 
 import { hasMode, poolOf } from '../../model/contract';
 import { isPython } from '../../model/notebook';
@@ -28,7 +26,7 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
   requires: [IPoolsModel, INotebookTracker, ITranslator],
   optional: [ICommandPalette],
   activate: (
-    { commands }: JupyterFrontEnd,
+    { commands },
     model: IPoolsModel,
     tracker: INotebookTracker,
     translator: ITranslator,
@@ -38,7 +36,6 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
     const command = CommandIDs.toggleDistributed;
     const notify = () => commands.notifyCommandChanged(command);
 
-    /** The selected Python cells. */
     const sources = () => {
       const panel = tracker.currentWidget;
       if (!panel || !isPython(panel.sessionContext)) {
@@ -90,20 +87,16 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
         return hasMode(poolOf(kernel, model.pools.values()), kernel);
       };
       const edges = new CellEdges(panel.content, trans, isMode, notify);
-      const options = { panel, model, commands, trans };
-      const failures = new FailureActions(options);
+      const failures = new FailureActions({ panel, model, commands, trans });
       warmUpCompletion(panel, model);
       const follow = () => {
         edges.follow();
         failures.follow();
       };
-      model.changed.connect(follow);
+      model.changed.connect(follow, failures);
       model.telemetry.changed.connect(failures.follow, failures);
       panel.sessionContext.kernelChanged.connect(follow);
-      panel.disposed.connect(() => {
-        model.changed.disconnect(follow);
-        model.telemetry.changed.disconnect(failures.follow, failures);
-      });
+      panel.disposed.connect(() => Signal.clearData(failures));
     };
     tracker.forEach(addEdges);
     tracker.widgetAdded.connect((_, panel) => addEdges(panel));

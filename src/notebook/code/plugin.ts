@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { SessionContextDialogs, showErrorMessage } from '@jupyterlab/apputils';
 import type { ISessionContext } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
@@ -25,7 +22,7 @@ export const codePlugin: JupyterFrontEndPlugin<void> = {
   autoStart: true,
   requires: [INotebookTracker, IPoolsModel, ITranslator],
   activate: (
-    app: JupyterFrontEnd,
+    app,
     tracker: INotebookTracker,
     model: IPoolsModel,
     translator: ITranslator

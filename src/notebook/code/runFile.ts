@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, showErrorMessage } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
@@ -30,7 +27,7 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
   requires: [IPoolsModel, IStartModel, ITranslator],
   optional: [IFileBrowserFactory, INotebookTracker, ICommandPalette],
   activate: (
-    { commands, serviceManager }: JupyterFrontEnd,
+    { commands, serviceManager },
     model: IPoolsModel,
     start: IStartModel,
     translator: ITranslator,
@@ -74,7 +71,6 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
         await commands.execute('notebook:run-all-cells');
       }
     };
-    /** Runs a file from a notebook in a folder. */
     const running = (file: string, folder: string): string => {
       const path = PathExt.relative(
         contents.localPath(folder),

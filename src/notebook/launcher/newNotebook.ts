@@ -71,7 +71,6 @@ export function pythonKernel(
   );
 }
 
-/** Make a notebook in a folder; answers its path. */
 export async function makeNotebook(
   { contents, kernelspecs }: ServiceManager.IManager,
   folder: string,

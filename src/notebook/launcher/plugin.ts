@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, showErrorMessage } from '@jupyterlab/apputils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import { ILauncher } from '@jupyterlab/launcher';
@@ -20,7 +17,7 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
   requires: [ITranslator],
   optional: [ILauncher, IDefaultFileBrowser, ICommandPalette],
   activate: (
-    { commands, serviceManager }: JupyterFrontEnd,
+    { commands, serviceManager },
     translator: ITranslator,
     launcher: ILauncher | null,
     browser: IDefaultFileBrowser | null,
@@ -77,5 +74,4 @@ const launcherIcon = new LabIcon({
   svgstr: SVG
 });
 
-/** Shown in place of a kernel's logo. */
 const LOGO_URL = `data:image/svg+xml,${encodeURIComponent(SVG)}`;

@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, IToolbarWidgetRegistry } from '@jupyterlab/apputils';
 import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
@@ -24,7 +21,7 @@ export const toolbarPlugin: JupyterFrontEndPlugin<void> = {
   requires: [IPoolsModel, IStartModel, INotebookTracker, ITranslator],
   optional: [IToolbarWidgetRegistry, ICommandPalette],
   activate: (
-    { commands, shell }: JupyterFrontEnd,
+    { commands, shell },
     model: IPoolsModel,
     start: IStartModel,
     tracker: INotebookTracker,

@@ -166,7 +166,6 @@ export class RanksButton extends ReactWidget {
   }
 
   private readonly _menu: Menu;
-  /** Ranks that do not respond. */
   private _silent: number[] = [];
 }
 

@@ -13,7 +13,6 @@ interface IActionsProps extends DetailsProps {
   send: (action: () => Promise<unknown>) => Promise<void>;
 }
 
-/** The buttons for a job. */
 export function Actions(props: IActionsProps): JSX.Element {
   const { details, model, commands, send, trans } = props;
   const { request, notebook, job } = details;

@@ -9,7 +9,6 @@ import { sayLoad } from '../../words/detailsWords';
 import { formatBytes, formatMoment, joinFacts } from '../../words/format';
 import type { DetailsProps } from './props';
 
-/** The size of a curve, in its own units. */
 const [WIDTH, HEIGHT] = [400, 32];
 /** After so many times the usual step, the curve has a gap. */
 const GAP = 4;
@@ -54,7 +53,6 @@ export function Curves(props: DetailsProps): JSX.Element | null {
 
 interface IGpuCurvesProps extends Pick<DetailsProps, 'trans'> {
   usage: IGpuUsage;
-  /** Undefined if it is gone. */
   gpu: IGpu | undefined;
   start: number;
   end: number;

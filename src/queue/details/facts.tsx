@@ -79,7 +79,6 @@ export function Facts(props: DetailsProps): JSX.Element {
   );
 }
 
-/** Links to the jobs that this one depends on. */
 function Dependencies({ details, commands }: DetailsProps): JSX.Element {
   return (
     <ul>

@@ -18,7 +18,6 @@ import { OutputPane } from './logPane';
 import type { DetailsProps, IJobDetailsProps } from './props';
 import { useDetails } from './useDetails';
 
-/** The tab of a job. */
 export class JobWidget extends ReactWidget {
   constructor(
     private readonly _props: Omit<IJobDetailsProps, 'onName' | 'clock'>

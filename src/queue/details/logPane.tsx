@@ -61,7 +61,6 @@ interface ILogPaneProps {
   sanitizer: IRenderMime.ISanitizer;
   label: string;
   file: string;
-  /** Buttons that choose the file. */
   choice: React.ReactNode;
   trans: TranslationBundle;
 }

@@ -7,7 +7,6 @@ import { element } from '../../ui/element';
 const ROW = 18;
 /** Rows drawn above and below what can be seen. */
 const MARGIN = 20;
-/** Characters of a line that are drawn. */
 const LONGEST = 10_000;
 /** More is read if so few pixels are left. */
 const NEAR = 600;
@@ -56,7 +55,6 @@ export class LogView {
     this.node.remove();
   }
 
-  /** Bring a line to the middle. */
   show(line: number): void {
     this._follows = false;
     this.node.scrollTop = Math.max(0, line * ROW - this.node.clientHeight / 2);
@@ -93,27 +91,25 @@ export class LogView {
       this._follows =
         this._log.end >= this._log.size &&
         scrollTop + clientHeight >= scrollHeight - 2;
-      this._readNear(scrollTop, scrollHeight - clientHeight - scrollTop);
+      this._readMore();
     }
     this._draw();
   };
 
   private _fill(): void {
-    const { scrollTop, clientHeight, scrollHeight } = this.node;
-    if (clientHeight && !this._log.error) {
-      this._readNear(scrollTop, scrollHeight - clientHeight - scrollTop);
+    if (this.node.clientHeight && !this._log.error) {
+      this._readMore();
     }
   }
 
   /** Read more before the shown lines end. */
-  private _readNear(above: number, below: number): void {
+  private _readMore(): void {
     const { start, end, size, isBusy } = this._log;
-    if (isBusy) {
-      return;
-    }
-    if (above < NEAR && start > 0) {
+    const { scrollTop, clientHeight, scrollHeight } = this.node;
+    const below = scrollHeight - clientHeight - scrollTop;
+    if (!isBusy && scrollTop < NEAR && start > 0) {
       void this._log.earlier();
-    } else if (below < NEAR && end < size) {
+    } else if (!isBusy && below < NEAR && end < size) {
       void this._log.later();
     }
   }
@@ -160,7 +156,6 @@ export class LogView {
   private readonly _all = element(this.node, 'jp-dist-JobLog-all');
   private readonly _window = element(this._all, 'jp-dist-JobLog-window');
   private readonly _observer: ResizeObserver;
-  /** By line. */
   private _drawn = new Map<number, IRow>();
   private _lines: readonly string[] = [];
   private _top = 0;

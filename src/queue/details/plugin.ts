@@ -1,8 +1,5 @@
 import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import {
   MainAreaWidget,
   showErrorMessage,
@@ -15,7 +12,7 @@ import { ITranslator } from '@jupyterlab/translation';
 import { notebookIcon } from '@jupyterlab/ui-components';
 
 import { ApiError } from '../../model/client';
-import { ENDED, type IJobEvent } from '../../model/queueContract';
+import { ENDED } from '../../model/queueContract';
 import {
   CommandIDs,
   IPoolsModel,
@@ -41,7 +38,7 @@ export const detailsPlugin: JupyterFrontEndPlugin<void> = {
   ],
   optional: [ILayoutRestorer, ILabShell],
   activate: (
-    { commands, serviceManager, shell }: JupyterFrontEnd,
+    { commands, serviceManager, shell },
     model: IPoolsModel,
     contentFactory: NotebookPanel.IContentFactory,
     rendermime: IRenderMimeRegistry,
@@ -114,15 +111,13 @@ export const detailsPlugin: JupyterFrontEndPlugin<void> = {
       });
       widget.contentHeader.addWidget(head);
       content.stateChanged.connect((_, state) => head.tell(state));
-      const onHappened = (_: unknown, events: readonly IJobEvent[]) => {
+      queue.happened.connect((_, events) => {
         for (const { label, state } of events) {
           if (label === job && state === 'RUNNING') {
             content.follow();
           }
         }
-      };
-      queue.happened.connect(onHappened);
-      widget.disposed.connect(() => queue.happened.disconnect(onHappened));
+      }, content);
       return widget;
     };
     commands.addCommand(CommandIDs.openJobNotebook, {

@@ -7,16 +7,13 @@ import type { IPoolsModel } from '../../model/tokens';
 import type { Clock } from '../../ui/clock';
 
 export interface IJobDetailsProps {
-  /** The job's label. */
   job: string;
   model: IPoolsModel;
   commands: CommandRegistry;
   sanitizer: IRenderMime.ISanitizer;
   clock: Clock;
-  /** Called when the job's name is known. */
   onName: (name: string) => void;
   trans: TranslationBundle;
 }
 
-/** The props of the parts of the tab. */
 export type DetailsProps = IJobDetailsProps & { details: IJobDetails };

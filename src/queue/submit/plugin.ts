@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Clipboard, ICommandPalette } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
@@ -30,7 +27,7 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
   requires: [IPoolsModel, ICurrentNotebook, ITranslator],
   optional: [IDefaultFileBrowser, ICommandPalette],
   activate: (
-    { commands, serviceManager }: JupyterFrontEnd,
+    { commands, serviceManager },
     model: IPoolsModel,
     current: ICurrentNotebook,
     translator: ITranslator,

@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, showErrorMessage } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
@@ -31,7 +28,7 @@ export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
   requires: [IPoolsModel, ITranslator],
   optional: [IFileBrowserFactory, INotebookTracker, ICommandPalette],
   activate: (
-    { commands, serviceManager }: JupyterFrontEnd,
+    { commands, serviceManager },
     model: IPoolsModel,
     translator: ITranslator,
     browsers: IFileBrowserFactory | null,

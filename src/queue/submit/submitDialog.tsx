@@ -16,11 +16,9 @@ import { Refusal, SubmitForm } from './submitForm';
 interface ISubmitDialogOptions {
   /** The dialog opens before it is loaded. */
   schema: Promise<ISubmitSchema>;
-  /** Fills in the form. */
   request: IJobRequest;
   gpus: readonly IGpu[];
   requests: JobRequests;
-  /** The second button. */
   insert: {
     label: string;
     execute: (request: IJobRequest, schema: ISubmitSchema) => void;
@@ -30,7 +28,6 @@ interface ISubmitDialogOptions {
 
 const FORM = '.jp-dist-SubmitForm';
 
-/** By place of the button. */
 const [CANCEL, INSERT, SUBMIT] = [0, 1, 2];
 
 /**
@@ -61,10 +58,8 @@ class SubmitBody extends ReactWidget {
     );
   }
 
-  /** Null until it is loaded. */
   schema: ISubmitSchema | null = null;
   refusal: IApiError | null = null;
-  /** Null if the input is invalid. */
   request: IJobRequest | null = null;
 
   refuse(error: IApiError | null): void {

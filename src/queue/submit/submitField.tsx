@@ -14,7 +14,6 @@ interface ISubmitFieldProps {
   draft: IJobDraft;
   change: (draft: IJobDraft) => void;
   error: string | null;
-  /** Those of the machine. */
   gpus: readonly IGpu[];
   trans: TranslationBundle;
 }
@@ -158,7 +157,6 @@ function GpusWidget(props: IWidgetProps): JSX.Element {
   );
 }
 
-/** A checkbox for each GPU. */
 function ChipsWidget(props: IWidgetProps): JSX.Element {
   const { name, draft, gpus, trans } = props;
   const picked = (draft.texts[name] ?? '').split(',').filter(Boolean);

@@ -29,14 +29,11 @@ interface ISubmitFormProps {
   draft: IJobDraft;
   gpus: readonly IGpu[];
   requests: JobRequests;
-  /** Why the jobs were refused. */
   refusal: IApiError | null;
-  /** Called with null if the input is invalid. */
   onChange: (request: IJobRequest | null) => void;
   trans: TranslationBundle;
 }
 
-/** The server's answer to a request. */
 interface IAnswer {
   key: string;
   plan: IJobPlan | null;
