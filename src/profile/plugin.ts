@@ -1,21 +1,18 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { PathExt } from '@jupyterlab/coreutils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator } from '@jupyterlab/translation';
 
 import { CommandIDs, TRANSLATION_DOMAIN } from '../model/tokens';
+import { selectedFile } from '../ui/selectedFile';
 import { openTrace } from './openTrace';
 import { isTrace, TRACE, TraceView } from './traceView';
 
-/** Before HTML, which is what others see of a trace. */
+/** Before HTML, which other front ends show. */
 const RANK = 10;
 
-/**
- * Shows traces of profiled cells, and opens them from there or from the file browser.
- */
+/** Shows traces of profiled cells, and opens them, also from the file browser. */
 export const profilePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:profile',
   description: 'Opens the traces of profiled cells in Perfetto.',
@@ -23,7 +20,7 @@ export const profilePlugin: JupyterFrontEndPlugin<void> = {
   requires: [IRenderMimeRegistry, ITranslator],
   optional: [IFileBrowserFactory],
   activate: (
-    { commands, serviceManager }: JupyterFrontEnd,
+    { commands, serviceManager },
     rendermime: IRenderMimeRegistry,
     translator: ITranslator,
     browsers: IFileBrowserFactory | null
@@ -31,15 +28,8 @@ export const profilePlugin: JupyterFrontEndPlugin<void> = {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const { contents, serverSettings } = serviceManager;
 
-    /** The one file that is selected, if it is a trace. */
-    const selected = (): string | null => {
-      const items = [
-        ...(browsers?.tracker.currentWidget?.selectedItems() ?? [])
-      ];
-      return items.length === 1 && isTrace(items[0].name)
-        ? items[0].path
-        : null;
-    };
+    const selected = () =>
+      selectedFile(browsers, path => isTrace(PathExt.basename(path)));
     commands.addCommand(CommandIDs.openTrace, {
       label: trans.__('Open in Perfetto'),
       caption: trans.__(

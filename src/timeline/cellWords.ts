@@ -1,5 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import type { ICellRun } from '../model/cells';
+import type { IPoolsModel } from '../model/tokens';
 import { findLongWait } from '../model/waiting';
 import {
   formatMoment,
@@ -7,22 +9,18 @@ import {
   formatStopwatch,
   joinSentences
 } from '../words/format';
-import type { IPoolsModel } from '../model/tokens';
-import type { ICellRun } from '../model/cells';
 import { formatClock } from './scale';
 
-/** Seconds: a collective may take so long before it is a wait. */
+/** Seconds after which a collective counts as a wait. */
 const PATIENCE = 4;
 
-/** What stands on a chip, the most important first, and what it says to those who ask. */
+/** The label of a chip, the most important part first, and its tooltip. */
 export interface ICellWords {
   parts: string[];
   title: string;
 }
 
-/**
- * What is said of a cell: `[6]`, `3 min 51 s`, `ranks 0–3`.
- */
+/** `[6]`, `3 min 51 s`, `ranks 0–3` */
 export function sayCell(
   run: ICellRun,
   now: number,
@@ -30,8 +28,11 @@ export function sayCell(
   trans: TranslationBundle
 ): ICellWords {
   const { cell, start, end, stretches, name } = run;
-  const took = sayTook((end ?? now) - start, trans);
-  const list = formatRanks(stretches.map(({ rank }) => rank));
+  const count = stretches.length;
+  const seconds = (end ?? now) - start;
+  const took =
+    seconds < 1 ? trans.__('< 1 s') : formatStopwatch(seconds, trans);
+  const ranks = formatRanks(stretches.map(({ rank }) => rank));
   const wait = end === null ? findWait(run, now, pools) : null;
   return {
     parts: [
@@ -45,13 +46,10 @@ export function sayCell(
             wait.waiting,
             wait.missing
           )
-        : trans._n('rank %2', 'ranks %2', stretches.length, list)
+        : trans._n('rank %2', 'ranks %2', count, ranks)
     ].filter(Boolean),
     title: joinSentences([
-      end === null
-        ? // Without how long: whoever hears it would hear it anew each second.
-          sayRunning(run, list, now, trans)
-        : sayOver(run, list, took, formatClock(end, true), trans),
+      sayWhen(run, now, took, ranks, trans),
       wait
         ? trans._n(
             'Rank %2 waits for %3.',
@@ -66,64 +64,56 @@ export function sayCell(
   };
 }
 
-function sayRunning(
-  { cell, start, stretches }: ICellRun,
-  ranks: string,
+function sayWhen(
+  { cell, start, end, stretches }: ICellRun,
   now: number,
-  trans: TranslationBundle
-): string {
-  const count = stretches.length;
-  const since = formatMoment(start, now);
-  return cell === null
-    ? trans._n(
-        'A cell has been running on rank %2 since %3.',
-        'A cell has been running on ranks %2 since %3.',
-        count,
-        ranks,
-        since
-      )
-    : trans._n(
-        'Cell [%2] has been running on rank %3 since %4.',
-        'Cell [%2] has been running on ranks %3 since %4.',
-        count,
-        cell,
-        ranks,
-        since
-      );
-}
-
-function sayOver(
-  { cell, start, stretches }: ICellRun,
-  ranks: string,
   took: string,
-  until: string,
+  ranks: string,
   trans: TranslationBundle
 ): string {
   const count = stretches.length;
-  const since = formatClock(start, true);
+  if (end === null) {
+    // Without the duration: screen readers would read it again each second.
+    const since = formatMoment(start, now);
+    return cell === null
+      ? trans._n(
+          'A cell has been running on rank %2 since %3.',
+          'A cell has been running on ranks %2 since %3.',
+          count,
+          ranks,
+          since
+        )
+      : trans._n(
+          'Cell [%2] has been running on rank %3 since %4.',
+          'Cell [%2] has been running on ranks %3 since %4.',
+          count,
+          cell,
+          ranks,
+          since
+        );
+  }
+  const span = `${formatClock(start, true)}–${formatClock(end, true)}`;
   return cell === null
     ? trans._n(
-        'A cell ran for %2 on rank %3, %4–%5.',
-        'A cell ran for %2 on ranks %3, %4–%5.',
+        'A cell ran for %2 on rank %3, %4.',
+        'A cell ran for %2 on ranks %3, %4.',
         count,
         took,
         ranks,
-        since,
-        until
+        span
       )
     : trans._n(
-        'Cell [%2] ran for %3 on rank %4, %5–%6.',
-        'Cell [%2] ran for %3 on ranks %4, %5–%6.',
+        'Cell [%2] ran for %3 on rank %4, %5.',
+        'Cell [%2] ran for %3 on ranks %4, %5.',
         count,
         cell,
         took,
         ranks,
-        since,
-        until
+        span
       );
 }
 
-/** What is said of cells that are too narrow to tell apart. */
+/** What is said of cells that are too narrow to be shown one by one. */
 export function sayCells(
   runs: readonly ICellRun[],
   trans: TranslationBundle
@@ -141,11 +131,6 @@ export function sayCells(
   };
 }
 
-function sayTook(seconds: number, trans: TranslationBundle): string {
-  return seconds < 1 ? trans.__('< 1 s') : formatStopwatch(seconds, trans);
-}
-
-/** Who waits for whom, where that is known: `0–2` for `3`. */
 function findWait(
   { pool: id }: ICellRun,
   now: number,

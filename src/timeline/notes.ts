@@ -5,15 +5,11 @@ import type { IPoolsModel } from '../model/tokens';
 import { formatMoment, joinSentences } from '../words/format';
 import type { TimelineModel } from './model';
 
-/** Why there are no curves. */
 export interface INothing {
   title: string;
   more: string[];
 }
 
-/**
- * What is shown in place of curves, or null if there are GPUs to show.
- */
 export function sayNothing(
   { connection, allGpus, gpus, gpusError }: IPoolsModel,
   trans: TranslationBundle
@@ -49,9 +45,6 @@ export function sayNothing(
   );
 }
 
-/**
- * Why the curves are not what they should be; empty if they are.
- */
 export function sayTrouble(
   { pools, error }: TimelineModel,
   trans: TranslationBundle
@@ -64,7 +57,7 @@ export function sayTrouble(
     );
   }
   const { trouble } = telemetry;
-  // Where there is no GPU, that is said already.
+  // Without GPUs, `sayNothing` says it.
   if (trouble && allGpus.length) {
     return trouble.since === null
       ? trouble.message
