@@ -11,8 +11,8 @@ from zmq.utils.monitor import recv_monitor_message
 
 from jupyter_dist_server.common.network.curve import new_curve_keys, show_client_keys
 from jupyter_dist_server.common.protocol.node_addresses import CurveKeys, RankAddress
-from jupyter_dist_server.rank.curve_gate import CurveGate, RemotePlace
-from jupyter_dist_server.rank.kernel_app import RankApp
+from jupyter_dist_server.rank.kernel.curve_gate import CurveGate, RemotePlace
+from jupyter_dist_server.rank.kernel.kernel_app import RankApp
 
 from ..waiting import PATIENCE, wait_for
 
