@@ -20,7 +20,6 @@ LIMIT = 600  # seconds for a case, which limits its measures itself, but not its
 
 
 def main() -> None:
-    """Measure and report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", "--num-ranks", type=int, default=8)
     parser.add_argument("--trials", type=int, default=3, help="of each system, in turn")

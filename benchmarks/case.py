@@ -41,7 +41,6 @@ def _out_of_time(*_: object) -> NoReturn:
 
 
 def main() -> None:
-    """Run one case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", choices=SYSTEMS)
     parser.add_argument("-n", "--num-ranks", type=int, default=8)

@@ -22,7 +22,7 @@ from tests.cluster.lab import Lab
 from tests.waiting import wait_for
 
 from . import actors
-from .report import machine
+from .report import figure, machine, table
 
 GROUP = (
     "import os, torch, torch.distributed as dist\nos.environ['GLOO_SOCKET_IFNAME'] = 'eth0'\n"
@@ -34,8 +34,6 @@ REDUCE = "t = torch.ones(1)\ndist.all_reduce(t)"
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is done."""
-
     ranks: int
     trials: int
     lines: int
@@ -44,28 +42,21 @@ class Sizes:
 
 @dataclass(frozen=True)
 class System:
-    """What is measured.
-
-    Attributes
-    ----------
-    start : callable
-        Returns the cells that bring up ranks on some nodes, with a process group.
-    wrap : callable
-        Returns the cell that runs code on all ranks.
-    pull, push : str
-        Fetch `big` of the last rank as `got`, and set `big` on all ranks to `got`.
-    prints : bool
-        Whether what ranks print comes with the cell.
-    """
+    """What is measured; commands that it needs around the notebook are in `within`."""
 
     name: str
     why_not: Callable[[], str]
     cluster: Callable[[Hosts], object]
     start: Callable[[Hosts, Sizes, int], Iterator[str]]
+    """Returns the cells that bring up ranks on some nodes, with a process group."""
     wrap: Callable[[str], str]
+    """Returns the cell that runs code on all ranks."""
     pull: str
+    """Fetches `big` of the last rank as `got`."""
     push: str
+    """Sets `big` on all ranks to `got`."""
     prints: bool = True
+    """Whether what ranks print comes with the cell."""
     within: tuple[str, ...] = ()
 
 
@@ -224,7 +215,6 @@ def _seconds(lab: Lab, cell: str) -> float:
 
 
 def measure(system: System, sizes: Sizes, nodes: int) -> dict[str, float]:
-    """Measure a system on one node, or on two."""
     with _opened(system) as (hosts, lab):
 
         def median_ms(code: str) -> float:
@@ -251,21 +241,8 @@ def measure(system: System, sizes: Sizes, nodes: int) -> dict[str, float]:
         return values
 
 
-def table(measured: dict[str, dict[str, float]]) -> str:
-    """Return the values as a table: a column for each system and number of nodes."""
-    lines = ["|  | " + " | ".join(measured) + " |", "| --- " * (1 + len(measured)) + "|"]
-    for row, words in ROWS.items():
-        cells = [_figure(of[row]) if row in of else "–" for of in measured.values()]
-        lines.append(f"| {words} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
 def main() -> int:
-    """Measure what is there, and print a table; tell whether anything was."""
+    """Measure what is there, and print a table; return an exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", "--num-ranks", type=int, default=4, help="of them half on each node")
     parser.add_argument("--trials", type=int, default=15)
@@ -287,7 +264,10 @@ def main() -> int:
             measured[name] = measure(system, sizes, nodes)
     if measured:
         print(f"{sizes.ranks} ranks, {sizes.mebibytes} MiB;", machine(version("torch")) + "\n")
-        print(table(measured))
+        rows = [
+            [words, *(figure(v.get(row)) for v in measured.values())] for row, words in ROWS.items()
+        ]
+        print(table(["", *measured], rows))
     return 0 if measured else 1
 
 

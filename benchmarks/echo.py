@@ -48,8 +48,6 @@ _BEGUN = 100
 
 
 class EchoPool:
-    """The ranks and their agent."""
-
     def __init__(self, folder: Path) -> None:
         config = read_config(folder)
         self._folder = folder
@@ -59,7 +57,6 @@ class EchoPool:
         self._context.set(zmq.MAX_SOCKETS, self._context.get(zmq.SOCKET_LIMIT))
 
     async def serve(self) -> None:
-        """Open all sockets, say so, and answer for ever."""
         channels: dict[str, tuple[int, Callable[..., None]]] = {
             "cells": (zmq.ROUTER, self._run),
             "control": (zmq.ROUTER, self._tell),

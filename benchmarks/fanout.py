@@ -35,7 +35,6 @@ class Cost:
 
 
 def measure(sizes: Sequence[int] = SIZES, cells: int = 100) -> list[Cost]:
-    """Return the cost of a cell for each number of ranks."""
     return [asyncio.run(_measure_one(ranks, cells)) for ranks in sizes]
 
 

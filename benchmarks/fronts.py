@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 import subprocess
@@ -16,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
 import websocket
 import zmq
 from jupyter_client import BlockingKernelClient, KernelManager
 from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.session import Session
 from jupyter_server.services.kernels.connection.base import (
     deserialize_msg_from_ws_v1,
     serialize_msg_to_ws_v1,
@@ -36,15 +35,13 @@ Received = tuple[float, str, str, Message]
 
 _DISPLAYS = ("display_data", "update_display_data", "execute_result")
 _VISIBLE = (*_DISPLAYS, "stream", "error", "comm_msg")
-_BEFORE_STOP = 0.3
-"""Seconds within which all ranks are where the first of them is."""
 RANKS_MIME = "application/vnd.jupyter-distributed.rank+json"
-"""In which jupyter-distributed shows all that its ranks have said so far."""
+"""jupyter-distributed shows all outputs of its ranks so far in it."""
 
 
 @dataclass
 class Run:
-    """What one cell gave back."""
+    """The messages and times of one cell."""
 
     sent: float
     idle: float = 0.0
@@ -118,31 +115,23 @@ class Run:
 
 
 class Front:
-    """Sends cells, reads messages."""
-
     def send_cell(self, code: str) -> set[str]:
-        """Send a cell; return the ids of the requests."""
+        """Send a cell; return the IDs of the requests."""
         raise NotImplementedError
 
     def receive(self, seconds: float) -> Received | None:
-        """Return the next message, or none if none comes in time."""
+        """Return the next message, if one comes in time."""
         raise NotImplementedError
 
     def interrupt(self) -> None:
-        """Press Stop."""
         raise NotImplementedError
 
     def run(
         self, code: str, timeout: float = 60.0, linger: float = 0.0, stop_after: str = ""
     ) -> Run:
-        """Run a cell, and read on until nothing has come for `linger` seconds.
+        """Run a cell until nothing has come for `linger` seconds; it must end in time.
 
         With `stop_after`, Stop is pressed shortly after these words were shown.
-
-        Raises
-        ------
-        TimeoutError
-            If the cell does not end within `timeout` seconds.
         """
         run = Run(time.perf_counter())
         busy = self.send_cell(code)
@@ -153,7 +142,7 @@ class Front:
                 raise TimeoutError(f"no end within {timeout:g} s of: {code[:60]!r}")
             received = self.receive(0.1)
             if stop_after and stop_after in run.text:
-                time.sleep(_BEFORE_STOP)
+                time.sleep(0.3)  # until all ranks are where the first one is
                 stop_after, run.pressed = "", time.perf_counter()
                 self.interrupt()
             if not received:
@@ -180,13 +169,12 @@ class Direct(Front):
     def __init__(
         self, clients: list[BlockingKernelClient], managers: Sequence[KernelManager] = ()
     ) -> None:
-        self._clients: list[BlockingKernelClient] = []
+        self._clients = clients
         self._managers = managers
         self._poller = zmq.Poller()
         self._channels: dict[Any, tuple[int, str]] = {}
         for number, client in enumerate(clients):
             client.start_channels(hb=False)
-            self._clients.append(client)
             try:
                 client.wait_for_ready(timeout=120)
             except RuntimeError:
@@ -215,7 +203,6 @@ class Direct(Front):
             manager.interrupt_kernel()
 
     def close(self) -> None:
-        """Hang up; the kernels go on."""
         for client in self._clients:
             client.stop_channels()
 
@@ -238,20 +225,11 @@ class Served(Front):
 
     Tornado leaves Nagle's algorithm on, so a client that delays its acknowledgements waits 40 ms
     for the second of two small messages, whatever runs in the kernel. Ours acknowledges at once.
-
-    Parameters
-    ----------
-    command : list of str
-        Starts the server, with all but the usual options.
-    environment : dict
-        The server's.
-    home : Path
-        The server's root folder, and where its log goes.
     """
 
     def __init__(self, command: list[str], environment: dict[str, str], home: Path) -> None:
         self._runtime = Path(environment["JUPYTER_RUNTIME_DIR"])
-        self._session = uuid.uuid4().hex
+        self._session = Session()
         options = ["--no-browser", "--allow-root", f"--ServerApp.root_dir={home}"]
         options += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={free_port()}"]
         with open(home / "server.log", "w") as log:
@@ -274,7 +252,6 @@ class Served(Front):
         return self._about
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
-        """Call the server's REST API."""
         request = urllib.request.Request(
             self._about["url"] + path,
             data=None if body is None else json.dumps(body).encode(),
@@ -290,7 +267,7 @@ class Served(Front):
         url = self._about["url"].replace("http", "ws", 1)
         self.channels = websocket.create_connection(
             f"{url}api/kernels/{self.kernel}/channels"
-            f"?session_id={self._session}&token={self._about['token']}",
+            f"?session_id={self._session.session}&token={self._about['token']}",
             subprotocols=["v1.kernel.websocket.jupyter.org"],
             timeout=60,
         )
@@ -306,18 +283,10 @@ class Served(Front):
         return Direct([client])
 
     def _send(self, kind: str, content: dict[str, Any]) -> str:
-        header = {
-            "msg_id": uuid.uuid4().hex,
-            "msg_type": kind,
-            "username": "benchmark",
-            "session": self._session,
-            "version": "5.3",
-            "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        }
-        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
-        packed = serialize_msg_to_ws_v1(message, "shell", lambda part: json.dumps(part).encode())
+        message = self._session.msg(kind, content)
+        packed = serialize_msg_to_ws_v1(message, "shell", self._session.pack)
         self.channels.send_binary(packed)
-        return header["msg_id"]
+        return message["msg_id"]
 
     def send_cell(self, code: str) -> set[str]:
         request = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
@@ -339,13 +308,3 @@ class Served(Front):
         header, parent, _, content = (json.loads(part) for part in parts[:4])
         message = {"header": header, "parent_header": parent, "content": content}
         return when, "kernel0", channel, message | {"msg_type": header["msg_type"]}
-
-
-def proportional_set_size(pid: int) -> float:
-    """Return a process's memory in MiB, pages that it shares counted in part."""
-    return float(psutil.Process(pid).memory_full_info().pss) / 2**20
-
-
-def path_with(python: str) -> str:
-    """Return a ``PATH`` on which an environment's commands come first."""
-    return os.pathsep.join([str(Path(python).parent), os.environ["PATH"]])

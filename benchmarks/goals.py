@@ -11,17 +11,7 @@ Columns = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound on a figure of ours: a number, or that many times what another system has.
-
-    Parameters
-    ----------
-    factor : float
-        The number.
-    of : str
-        A system's name, or `BEST_PEER`.
-    key : str
-        That system's measure, if it is not the same.
-    """
+    """A limit for a value of ours: a number, or that many times another system's measure."""
 
     factor: float
     of: str = ""
@@ -35,8 +25,6 @@ class Bound:
 
 @dataclass(frozen=True)
 class Row:
-    """One measure."""
-
     key: str
     label: str
     must: tuple[Bound, ...] = ()

@@ -13,7 +13,7 @@ import psutil
 
 from tests.environment import tagged
 
-from .fronts import Run, proportional_set_size
+from .fronts import Run
 from .systems import Ours, OursServed, System
 
 Values = dict[str, float]
@@ -21,8 +21,6 @@ Values = dict[str, float]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is done."""
-
     trials: int = 15
     lines: int = 20_000
     """Printed by each rank."""
@@ -36,7 +34,6 @@ class Sizes:
 
 
 def median_ms(cell: Callable[[], Run], trials: int) -> float:
-    """Return the median time of a cell in milliseconds."""
     return 1e3 * statistics.median(cell().seconds for _ in range(trials))
 
 
@@ -55,10 +52,11 @@ def memory(system: System, sizes: Sizes) -> Values:
     if len(ranks) != system.size:
         raise RuntimeError(f"{len(ranks)} of {system.size} ranks told their pid")
     others = {process.pid for process in tagged(system.environment)} - ranks
-    return {
-        "ranks_mib": sum(map(proportional_set_size, ranks)),
-        "rest_mib": sum(map(proportional_set_size, others)),
-    }
+
+    def mebibytes(pids: set[int]) -> float:
+        return sum(psutil.Process(pid).memory_full_info().pss for pid in pids) / 2**20
+
+    return {"ranks_mib": mebibytes(ranks), "rest_mib": mebibytes(others)}
 
 
 def latency(system: System, sizes: Sizes) -> Values:
@@ -203,7 +201,6 @@ def stopping(system: System, sizes: Sizes) -> Values:
 
 
 def explaining(system: System, sizes: Sizes) -> Values:
-    """How long `%dist_why` takes."""
     if not isinstance(system, Ours):
         return {}
     system.run("if rank == 0:\n    work = dist.barrier(async_op=True)")
@@ -248,13 +245,7 @@ MEASURES = (
 
 
 def measure(system: System, sizes: Sizes) -> tuple[Values, dict[str, str]]:
-    """Take all measures of a system that is open.
-
-    Returns
-    -------
-    tuple
-        Values by name, and by measure why it failed. Without a start there is nothing else.
-    """
+    """Take all measures of an open system; return values, and why measures failed, by name."""
     values: Values = {}
     failures: dict[str, str] = {}
     for take in MEASURES:

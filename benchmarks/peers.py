@@ -24,18 +24,11 @@ TORCH = "torch==2.13.0"
 
 
 class Peer(System):
-    """A package that lives in an environment of its own.
-
-    Attributes
-    ----------
-    requirements : list of str
-        What is installed there, after torch.
-    """
+    """A package in its own environment, where `requirements` are installed after torch."""
 
     requirements: ClassVar[list[str]]
 
     def group_cell(self) -> str:
-        """Return the ranks' cell that makes the process group."""
         where = f"'tcp://127.0.0.1:{free_port()}'"
         options = f", init_method={where}, rank=rank, world_size={self.size}"
         return self.wrap(GROUP.format(options))
@@ -172,13 +165,7 @@ PEERS: tuple[type[Peer], ...] = (NbDistributed, IPyParallel, JupyterDistributed,
 
 
 def install(peer: type[Peer], folder: Path) -> str:
-    """Make a peer's environment unless it is there; return its interpreter.
-
-    Raises
-    ------
-    subprocess.CalledProcessError
-        If pip fails.
-    """
+    """Make a peer's environment unless it is there; return its interpreter."""
     place = folder / peer.name
     python = place / "bin" / "python"
     done = place / ".installed"

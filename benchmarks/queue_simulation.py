@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from jupyter_dist_server.jobs.schedule.plan import plan
 from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want, in_order
 
+from .report import table
+
 GPUS = 8
 USERS = ("ann", "bob", "cat", "dan")
 MACHINE = Machine({f"gpu{index}": 80 << 30 for index in range(GPUS)}, cpus=64, memory=1 << 40)
@@ -92,7 +94,6 @@ def slurm(held: Sequence[Held], waiting: list[Want], now: float) -> dict[str, tu
 
 
 def greedy(held: Sequence[Held], waiting: list[Want], now: float) -> dict[str, tuple[str, ...]]:
-    """Start whatever fits, the oldest first."""
     return _first_come(held, waiting, stops=False)
 
 
@@ -158,18 +159,15 @@ def simulate(given: Sequence[SimJob], begin: Callable[[], Order]) -> Result:
     )
 
 
-def table(count: int, seed: int) -> str:
-    """Return the results in Markdown."""
+def tables(count: int, seed: int) -> str:
     given = jobs(count, seed)
     sizes = [size for size, _ in SIZES]
     head = [f"{count} jobs, seed {seed}", "utilization"]
-    head += [f"median wait, {size} GPU" for size in sizes]
-    head += [f"worst wait, {size} GPU" for size in sizes]
-    lines = ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
+    head += [f"{kind} wait, {size} GPU" for kind in ("median", "worst") for size in sizes]
+    rows = []
     for name, begin in ORDERS.items():
         found = simulate(given, begin)
-        cells = [name, f"{found.utilization:.0%}"]
+        rows.append([name, f"{found.utilization:.0%}"])
         for waits in (found.median_wait, found.worst_wait):
-            cells += [f"{waits[size]:.2f} h" if size in waits else "–" for size in sizes]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            rows[-1] += [f"{waits[size]:.2f} h" if size in waits else "–" for size in sizes]
+    return table(head, rows)

@@ -22,11 +22,11 @@ from jupyter_dist_server.jobs.schedule.plan import plan
 from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want
 from tests.environment import environment, tagged
 from tests.fake_nvml.build import State, build
+from tests.waiting import wait_for
 
-from .queue_simulation import table
+from .queue_simulation import tables
 from .queue_systems import Ours, System, peers
 
-PATIENCE = 120.0
 NOW = "date +%s.%N >> {file}"
 MANY = 10_000
 START, NEXT, LIST = "submit → first instruction", "exit → next start", "list the queue"
@@ -34,14 +34,12 @@ START, NEXT, LIST = "submit → first instruction", "exit → next start", "list
 
 def wait_for_lines(file: Path, count: int) -> list[float]:
     """Return the times in a file, once there are so many."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if file.exists():
-            lines = file.read_text().splitlines()
-            if len(lines) >= count:
-                return [float(line) for line in lines]
-        time.sleep(0.002)
-    raise TimeoutError(f"{file} has fewer than {count} lines")
+
+    def lines() -> list[str]:
+        found = file.read_text().splitlines() if file.exists() else []
+        return found if len(found) >= count else []
+
+    return [float(line) for line in wait_for(lines, f"line {count} of {file}")]
 
 
 def started_after(
@@ -86,7 +84,6 @@ def overshoot(ours: Ours, folder: Path, times: int) -> list[float]:
 
 
 def seconds(work: Callable[[], object], times: int) -> list[float]:
-    """Return how long something takes."""
     found = []
     for _ in range(times):
         begun = time.perf_counter()
@@ -104,20 +101,18 @@ def pass_over(count: int, times: int) -> list[float]:
 
 
 def runner_memory(ours: Ours, env: dict[str, str]) -> float:
-    """Return the PSS of a runner in MiB."""
     ours.jdist("submit", "-c", "0", "-o", "/dev/null", "sleep", "30")
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
+
+    def size() -> int:
         for process in tagged(env):
-            try:
+            with suppress(psutil.Error):
                 if process.name() == "dist-runner" and process.children():
-                    size: int = process.memory_full_info().pss
-                    ours.stop()
-                    return size / 2**20
-            except psutil.Error:
-                continue
-        time.sleep(0.05)
-    raise TimeoutError("no runner")
+                    return int(process.memory_full_info().pss)
+        return 0
+
+    found: int = wait_for(size, "the start of a runner")
+    ours.stop()
+    return found / 2**20
 
 
 def told(values: list[float], unit: float = 1e3) -> str:
@@ -179,7 +174,6 @@ def measure_ours(
 
 
 def measure_peer(system: System, folder: Path, times: int) -> list[str]:
-    """Return the cells of a row."""
     times = min(times, system.repeats)
     cells = [system.name]
     try:
@@ -188,7 +182,7 @@ def measure_peer(system: System, folder: Path, times: int) -> list[str]:
         system.wait_until_free()
         cells.append(told(next_after(system, folder, max(2, times // 2))))
         cells.append(told(seconds(system.list, times)))
-    except (RuntimeError, TimeoutError, OSError, subprocess.SubprocessError) as error:
+    except (AssertionError, RuntimeError, OSError, subprocess.SubprocessError) as error:
         cells.append(f"failed: {(str(error).splitlines() or [type(error).__name__])[0]}")
     finally:
         with suppress(RuntimeError, OSError, subprocess.SubprocessError, AttributeError):
@@ -197,7 +191,6 @@ def measure_peer(system: System, folder: Path, times: int) -> list[str]:
 
 
 def main() -> None:
-    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=30, help="repetitions")
     parser.add_argument("--starts", type=int, default=100, help="submissions, cold and warm each")
@@ -205,7 +198,7 @@ def main() -> None:
     parser.add_argument("--simulated", type=int, default=2000, help="jobs of the simulation")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    print(table(options.simulated, options.seed))
+    print(tables(options.simulated, options.seed))
     with tempfile.TemporaryDirectory(prefix="bq-", dir="/tmp", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         build(folder / "nvml")

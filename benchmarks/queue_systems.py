@@ -9,12 +9,12 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from tests.network import free_port
+from tests.waiting import wait_for
 
 JDIST = "from jupyter_dist_server.cli.main import script; script()"
 TAKES = 60.0
@@ -22,13 +22,7 @@ TAKES = 60.0
 
 
 class System:
-    """A queue.
-
-    Parameters
-    ----------
-    env : dict
-        Environment of all commands.
-    """
+    """A queue; all commands run in `env`."""
 
     name = ""
     program = ""
@@ -50,14 +44,12 @@ class System:
         """Wait until it can start a job at once; most can as soon as the one before has ended."""
 
     def list(self) -> None:
-        """Show the queue."""
         raise NotImplementedError
 
     def stop(self) -> None:
         """End its daemon."""
 
     def run(self, *command: str) -> str:
-        """Run a command to its end."""
         done = subprocess.run(
             command,
             env=self.env,
@@ -72,12 +64,9 @@ class System:
 
 
 class Ours(System):
-    """`jdist`."""
-
     name = "jdist"
 
     def jdist(self, *args: str) -> str:
-        """Run a command."""
         return self.run(sys.executable, "-c", JDIST, *args)
 
     def submit(self, script: str) -> None:
@@ -91,8 +80,6 @@ class Ours(System):
 
 
 class TaskSpooler(System):
-    """task-spooler, of Debian."""
-
     name, program = "task-spooler", "tsp"
 
     def start(self) -> None:
@@ -110,8 +97,6 @@ class TaskSpooler(System):
 
 
 class GqLocal(System):
-    """gq-local, of PyPI."""
-
     name, program = "gq-local", "gq"
 
     def start(self) -> None:
@@ -131,8 +116,7 @@ class GqLocal(System):
 class Gflow(System):
     """gflow, of PyPI's runqd, with its quicker executor.
 
-    It notices the end of a job after up to 20 s, and starts jobs in a login shell, in which its
-    programs must be on the PATH.
+    It notices the end of a job after up to 20 s, and starts jobs in a login shell.
     """
 
     name, program, repeats = "gflow", "gflowd", 3
@@ -165,13 +149,12 @@ class Gflow(System):
         self._daemon.wait(TAKES)
 
     def _until(self, is_so: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + TAKES
-        while time.monotonic() < deadline:
+        def answers() -> bool:
             with suppress(RuntimeError):  # it does not listen yet
-                if is_so():
-                    return
-            time.sleep(0.2)
-        raise TimeoutError("gflow does not become free")
+                return is_so()
+            return False
+
+        wait_for(answers, "gflow's being free", TAKES)
 
 
 class Slurm(System):

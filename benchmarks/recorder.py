@@ -29,8 +29,6 @@ Blocks = dict[str, list[float]]
 
 
 class _Pool(Ours):
-    """A pool with options."""
-
     options = ""
 
     def init_cells(self) -> list[str]:

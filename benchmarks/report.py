@@ -60,7 +60,7 @@ def results(records: Sequence[Record], peers: list[str]) -> str:
     columns = medians(records)
     rows = [row for row in ROWS if any(row.key in values for values in columns.values())]
     values = [
-        [row.label, *(_figure(columns[name].get(row.key)) for name in columns)] for row in rows
+        [row.label, *(figure(columns[name].get(row.key)) for name in columns)] for row in rows
     ]
     verdicts = []
     for row in rows:
@@ -74,7 +74,7 @@ def results(records: Sequence[Record], peers: list[str]) -> str:
                 [
                     row.label,
                     name,
-                    _figure(value),
+                    figure(value),
                     _ratio(value, floor),
                     f"{_ratio(value, best[1])} ({best[0]})" if best else "–",
                     row.verdict(row.must, value, columns, peers),
@@ -95,7 +95,6 @@ def _failures(records: Iterable[Record]) -> list[str]:
 
 
 def fan_out(costs: Sequence[Cost]) -> str:
-    """Return what a cell costs for so many ranks, and what one more rank does."""
     rows = [
         [str(c.ranks), f"{c.wall:.2f}", f"{c.cpu:.2f}", f"{c.cpu / c.ranks:.3f}"] for c in costs
     ]
@@ -109,7 +108,6 @@ def fan_out(costs: Sequence[Cost]) -> str:
 
 
 def why(times: Mapping[int, float]) -> str:
-    """Return how long a verdict takes for so many ranks."""
     rows = [[str(ranks), f"{taken:.1f}"] for ranks, taken in times.items()]
     return table(["echo ranks", "ms until it is known why they wait"], rows)
 
@@ -132,12 +130,11 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
-def _figure(value: float | None) -> str:
+def figure(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{value:.3g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -11,24 +12,14 @@ from tests.environment import environment, tagged
 from tests.network import free_port
 from tests.waiting import wait_for
 
-from .fronts import Direct, Front, Run, Served, path_with, start_kernels
+from .fronts import Direct, Front, Run, Served, start_kernels
 
 GROUP = "import torch, torch.distributed as dist\ndist.init_process_group('gloo'{})"
 READY = "print(f'READY{rank}=yes.')"
 
 
 class System:
-    """Ranks, and the notebook that drives them.
-
-    Parameters
-    ----------
-    size : int
-        Number of ranks.
-    home : Path
-        A folder of its own.
-    python : str
-        The interpreter of the environment that it is installed in.
-    """
+    """Ranks, and the notebook that drives them; `python` is the interpreter of its environment."""
 
     name: ClassVar[str]
     has_group: ClassVar[bool] = True
@@ -49,9 +40,8 @@ class System:
         self.python = python
         temporary = home / "tmp"
         temporary.mkdir()
-        self.environment = environment(
-            home, PATH=path_with(python), OMP_NUM_THREADS="1", TMPDIR=str(temporary)
-        )
+        path = os.pathsep.join([str(Path(python).parent), os.environ["PATH"]])
+        self.environment = environment(home, PATH=path, OMP_NUM_THREADS="1", TMPDIR=str(temporary))
 
     def open(self) -> None:
         """Bring up what a user has before the pool: a notebook with its kernel."""
@@ -62,7 +52,6 @@ class System:
         raise NotImplementedError
 
     def start_pool(self) -> None:
-        """Bring up the ranks."""
         for cell in self.init_cells():
             run = self.front.run(cell, 240)
             if run.errors:
@@ -73,13 +62,7 @@ class System:
         return code
 
     def run(self, code: str, timeout: float = 60.0, linger: float = 0.0) -> Run:
-        """Run a cell on the ranks.
-
-        Raises
-        ------
-        RuntimeError
-            If it failed.
-        """
+        """Run a cell on the ranks; it must not fail."""
         run = self.front.run(self.wrap(code), timeout, linger)
         if run.errors:
             raise RuntimeError(f"{run.errors} {run.text[-500:]}")
@@ -95,7 +78,6 @@ class System:
         return time.perf_counter() - begun
 
     def rank_pids(self) -> dict[int, int]:
-        """Return the pid of each rank."""
         code = "import os\nprint(f'PID{rank}={os.getpid()}.')"
         said = self.run(code, linger=max(0.5, self.settle)).ranks_that_said("PID")
         return {rank: int(pid) for rank, pid in said.items()}
@@ -137,12 +119,8 @@ class OursServed(Ours):
 
     def open(self) -> None:
         enabled = {"jupyter_dist_server": True, "jupyterlab": False}
-        command = [
-            self.python,
-            "-m",
-            "jupyter_server",
-            f"--ServerApp.jpserver_extensions={enabled}",
-        ]
+        option = f"--ServerApp.jpserver_extensions={enabled}"
+        command = [self.python, "-m", "jupyter_server", option]
         self.front = Served(command, self.environment, self.home)
 
 
@@ -165,8 +143,6 @@ class Kernels(System):
 
 
 class Kernel(System):
-    """One plain kernel with torch."""
-
     name = "1 kernel"
     stops = True
     has_group = False

@@ -66,7 +66,6 @@ class Watch:
     """Bytes of each sample that a client got."""
 
     def delay(self, percent: int) -> float:
-        """Return a percentile of the delays."""
         return statistics.quantiles(self.delays, n=100)[percent - 1]
 
     def delay_of_a_second(self) -> float:
@@ -121,7 +120,6 @@ class Client:
                 self.sizes.append(len(text.encode()))
 
     def close(self) -> None:
-        """Close the panel."""
         self._connection.close()
         self._reader.cancel()
 
@@ -245,7 +243,6 @@ def tables(found: list[Watch]) -> str:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")

@@ -17,7 +17,6 @@ SIZES = (8, 64, 128)
 
 
 def measure(sizes: Sequence[int] = SIZES, looks: int = 5) -> dict[int, float]:
-    """Return the median time of a verdict in milliseconds, by number of ranks."""
     return {ranks: asyncio.run(_measure_one(ranks, looks)) for ranks in sizes}
 
 

@@ -26,7 +26,7 @@ SOCKET_PATH_LIMIT = 107 if sys.platform == "linux" else 103
 
 CHANNELS = {"shell": 1, "iopub": 2, "stdin": 3, "control": 4, "hb": 5, "cells": 6, "pipe": 7}
 """Jupyter's ``ipc`` transport numbers the sockets of a kernel as if they were ports; the last
-two are ours, see `cell_channel` and `ipykernel_internals`."""
+two are ours, see `cell_runner` and `ipykernel_internals`."""
 _OURS = ("cells", "pipe")
 
 AGENT_SOCKET = "agent.sock"

@@ -1,11 +1,9 @@
-"""What a rank uses of ipykernel and IPython that is private there, under public names of ours.
+"""ipykernel's and IPython's private API that ranks use, under public names of ours.
 
-Ranks run with every ipykernel from 6.17.1 on, also with releases that come after us. So each
-private name is looked for by itself, and nothing needs one of them: a rank does without, by means
-of its own, or loses the feature that `_HOOKS` names. `tests/rank/test_internals.py` says what needs
-each name, `tests/rank/test_other_releases.py` renames each in turn.
-
-No other module of ours imports ipykernel.
+Ranks run with every ipykernel from 6.17.1 on, also with later releases. So each private name is
+looked up by itself, and none is required: a rank has its own substitute, or loses the feature in
+`_HOOKS`. `tests/rank/test_internals.py` says what needs each name, `tests/rank/
+test_other_releases.py` renames each in turn. Only this module imports ipykernel.
 """
 
 from __future__ import annotations
@@ -14,21 +12,19 @@ import asyncio
 import builtins
 import contextlib
 import getpass
-import inspect
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator
-from contextvars import ContextVar, Token
+from collections.abc import Iterator
 from typing import Any
 
 import zmq
-from ipykernel.iostream import IOPubThread, OutStream
+from ipykernel.iostream import IOPubThread
+from ipykernel.iostream import OutStream as OutStream
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
 from IPython.core.error import StdinNotImplementedError
-from jupyter_client.session import extract_header
 from traitlets import default
 from zmq.eventloop.zmqstream import ZMQStream
 
@@ -41,8 +37,7 @@ _HOOKS: tuple[tuple[type, str, str], ...] = (
     (ZMQInteractiveShell, "_showtraceback", "errors are shown without their place in the output"),
     (ZMQInteractiveShell, "_get_exc_info", "tracebacks of interrupted cells show frames of ours"),
 )
-"""Methods that ranks override, which all releases had when this was written, and what is lost where
-one has another name."""
+"""Methods that ranks override, and what is lost in a release without them."""
 
 
 def losses() -> list[str]:
@@ -56,62 +51,56 @@ def losses() -> list[str]:
 
 
 class BaseKernel(IPythonKernel):
-    """ipykernel's kernel; what it calls can be overridden."""
+    """ipykernel's kernel."""
 
     control_msg_types = [*IPythonKernel.control_msg_types, "list_subshell_request"]  # noqa: RUF012
-    _execute_sleep = 0.0  # ipykernel's half millisecond covers a race that our client has not
+    _execute_sleep = 0.0  # ipykernel's half millisecond covers a race that our client avoids
+    session: Any
+    _may_ask: bool | None = None
+    """Whether `input()` may ask the user; `None` while no cell of ours runs."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        # ipykernel 7 holds a lock while it deals with a request. Without it, we hold our own.
+        # ipykernel 7 holds a lock during a request. Without it, we hold our own.
         lock = getattr(self, "_main_asyncio_lock", None)
         self.between_cells: asyncio.Lock = lock or asyncio.Lock()
         """Held while a cell runs."""
         self._locks_requests = lock is None
-        self._may_ask: bool | None = None
-        """Whether `input()` may ask the user; `None` while no cell runs that is ours."""
 
     def start(self) -> None:
         """Begin to serve, while the other threads that receive messages wait.
 
-        ipykernel sets their sockets up in this thread, and ZMQ allows one thread at a time. A
-        request that came before all is set up would have no reply.
+        ipykernel sets their sockets up in this thread, and ZMQ allows one thread at a time. An
+        earlier request would have no reply.
         """
-        threads = (getattr(self, f"{name}_thread", None) for name in ("control", "shell_channel"))
         with contextlib.ExitStack() as stack:
-            for thread in threads:
-                if thread:
+            for name in ("control", "shell_channel"):
+                if thread := getattr(self, f"{name}_thread", None):
                     stack.enter_context(_waiting(thread))
             super().start()
 
     async def dispatch_shell(self, *arguments: Any, **options: Any) -> Any:
         """Deal with a request of the shell channel, while no cell runs."""
         on_main = threading.current_thread() is threading.main_thread()
-        if not (self._locks_requests and on_main):  # a subshell answers beside the cell
+        if not (self._locks_requests and on_main):  # a subshell answers during the cell
             return await super().dispatch_shell(*arguments, **options)
         async with self.between_cells:
             return await super().dispatch_shell(*arguments, **options)
 
     def list_subshell_request(self, stream: Any, ident: Any, parent: Content) -> Any:
-        """List the subshells; before ipykernel 7, say that there are none.
-
-        Whoever asks is not to wait for a reply that does not come.
-        """
-        answer = getattr(super(), "list_subshell_request", None)
-        if answer:
+        """List the subshells; before ipykernel 7, say that there are none."""
+        if answer := getattr(super(), "list_subshell_request", None):
             return answer(stream, ident, parent)
         refusal = {"status": "error", "ename": "NoSubshells", "evalue": "", "traceback": []}
-        session: Any = self.session
-        session.send(stream, "list_subshell_reply", refusal, parent, ident)
-        return None
+        return self.session.send(stream, "list_subshell_reply", refusal, parent, ident)
 
     @property
     def status_topic(self) -> bytes:
-        """Where the kernel says on iopub whether it is busy."""
+        """The topic of the kernel's status on iopub."""
         return f"kernel.{self.ident}.status".encode()
 
     def has_followers(self) -> bool:
-        """Whether anybody listens to that; if not, nothing is said."""
+        """Tell whether to publish the status."""
         return True
 
     def _publish_status(self, *arguments: Any, **options: Any) -> None:
@@ -119,28 +108,25 @@ class BaseKernel(IPythonKernel):
             super()._publish_status(*arguments, **options)
 
     def ask_user(self, prompt: str, parent: Content, password: bool) -> str:
-        """Return what the user answers to ``input()``."""
+        """Return the user's answer to ``input()``."""
         raise NotImplementedError
 
-    def raw_input(self, prompt: object = "") -> str:
+    def raw_input(self, prompt: object = "") -> Any:
         """Be ``input()``."""
         if self._may_ask is None:
-            answer: str = super().raw_input(prompt)
-            return answer
+            return super().raw_input(prompt)
         return self._ask("raw_input", str(prompt), password=False)
 
-    def getpass(self, prompt: str = "", *arguments: Any, **options: Any) -> str:
+    def getpass(self, prompt: str = "", *arguments: Any, **options: Any) -> Any:
         """Be ``getpass.getpass()``."""
         if self._may_ask is None:
-            answer: str = super().getpass(prompt, *arguments, **options)
-            return answer
+            return super().getpass(prompt, *arguments, **options)
         return self._ask("getpass", prompt, password=True)
 
     def _ask(self, name: str, prompt: str, password: bool) -> str:
         if not self._may_ask:
-            raise StdinNotImplementedError(
-                f"{name} was called, but this frontend does not support input requests."
-            )
+            why = "but this frontend does not support input requests."
+            raise StdinNotImplementedError(f"{name} was called, {why}")
         return self.ask_user(prompt, self.get_parent("shell"), password)
 
     @contextlib.contextmanager
@@ -155,23 +141,8 @@ class BaseKernel(IPythonKernel):
 
 
 @contextlib.contextmanager
-def outside_of_event_loop() -> Iterator[None]:
-    """Let a program that runs in a cell, and so in the kernel's event loop, run one of its own."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
-    asyncio.tasks._leave_task(loop, task)
-    asyncio._set_running_loop(None)
-    try:
-        yield
-    finally:
-        asyncio.set_event_loop(loop)
-        asyncio._set_running_loop(loop)
-        asyncio.tasks._enter_task(loop, task)
-
-
-@contextlib.contextmanager
 def _waiting(thread: Any) -> Iterator[None]:
-    """Let the event loop of one of ipykernel's threads do nothing."""
+    """Pause the event loop of one of ipykernel's threads."""
     waits, go_on = threading.Event(), threading.Event()
 
     def wait() -> None:
@@ -194,7 +165,7 @@ class BaseApp(IPKernelApp):
         return PoolSession(parent=self)
 
     def before_bind(self, socket: zmq.Socket[bytes]) -> None:
-        """Prepare a socket that others connect to."""
+        """Prepare a socket that clients connect to."""
 
     def _bind_socket(self, s: zmq.Socket[bytes], port: int) -> Any:
         self.before_bind(s)
@@ -207,8 +178,8 @@ class BaseApp(IPKernelApp):
         socket.bind(f"{self.transport}://{self.ip}{between}{port}")
 
     def log_connection_info(self) -> None:
-        """Note the ports and say nothing: users read a rank's log, and connect to none by hand."""
-        handle, self.parent_handle = self.parent_handle, 1  # who has a parent prints nothing
+        """Note the ports, but print nothing into the rank's log."""
+        handle, self.parent_handle = self.parent_handle, 1  # a child process prints nothing
         super().log_connection_info()
         self.parent_handle = handle
 
@@ -220,7 +191,7 @@ class BaseShell(ZMQInteractiveShell):
 
     @property
     def shown_traceback(self) -> list[str]:
-        """What was shown of the last error."""
+        """The traceback of the last error."""
         return self._last_traceback or []
 
     @property
@@ -244,7 +215,7 @@ class BaseShell(ZMQInteractiveShell):
     def _format_exception_for_storage(
         self, exception: BaseException, *_: object, **__: object
     ) -> dict[str, Any]:
-        """Return what the history of errors keeps: what was shown, as rendering takes long."""
+        # For the history of errors: what was shown, as rendering takes long.
         name, shown = type(exception).__name__, self._last_traceback or []
         return {"ename": name, "evalue": message_of(exception), "traceback": shown}
 
@@ -257,10 +228,7 @@ class BaseShell(ZMQInteractiveShell):
 
 
 class _PubSocket:
-    """An XPUB socket, of which ipykernel sees one that sends only: we read what it receives.
-
-    From 7.2 on, ipykernel reads it too.
-    """
+    """An XPUB socket that looks to ipykernel like one that only sends: we read subscriptions."""
 
     type = socket_type = zmq.PUB
 
@@ -275,19 +243,13 @@ class _PubSocket:
 
 
 class BasePubThread(IOPubThread):
-    """ipykernel's thread that sends outputs; messages of forked workers come by a Unix socket.
+    """ipykernel's thread that sends outputs.
 
-    Parameters
-    ----------
-    socket, session
-        As ipykernel's.
-    pipe : str
-        The address of that Unix socket: all users of the machine could write to a TCP port.
+    Messages of forked workers come by a Unix socket, `pipe`: all users can write to a TCP port.
     """
 
     def __init__(self, socket: Any, session: Any, pipe: str) -> None:
-        options = {"session": session} if "session" in _parameters(IOPubThread) else {}
-        super().__init__(_PubSocket(socket), pipe=False, **options)
+        super().__init__(_PubSocket(socket), pipe=False)
         self._welcomes = session
         self._owner = os.getpid()
         self._pipe, self._secret = pipe, os.urandom(16)
@@ -313,10 +275,10 @@ class BasePubThread(IOPubThread):
                 self.socket.send_multipart(self._welcomes.serialize(message, topic or None))
 
     def on_subscription(self, topic: bytes, more: bool) -> None:
-        """Note that somebody has subscribed to a topic, or does so no more."""
+        """Note that a client has subscribed to a topic, or does so no more."""
 
     def send_multipart(self, message: list[Any], *arguments: Any, **options: Any) -> None:
-        """Send a message, from a forked worker by way of the rank."""
+        """Send a message; a forked worker sends it to the rank."""
         if os.getpid() == self._owner:
             super().send_multipart(message, *arguments, **options)
             return
@@ -324,35 +286,3 @@ class BasePubThread(IOPubThread):
             pipe.linger = 3000
             pipe.connect(self._pipe)
             pipe.send_multipart([self._secret, *message])
-
-
-def _parameters(function: Callable[..., Any]) -> Collection[str]:
-    return inspect.signature(function).parameters
-
-
-class BaseStream(OutStream):
-    """ipykernel's `sys.stdout` or `sys.stderr`, without a thread of its own."""
-
-    def __init__(self, session: Any, pub_thread: Any, name: str, **options: Any) -> None:
-        self._header_of_thread: ContextVar[Content] = ContextVar("parent_header")
-        self.cell_header: Content = {}
-        """The header of the request whose cell the main thread runs."""
-        super().__init__(session, pub_thread, name, **options | {"watchfd": False})
-
-    @property
-    def parent_header(self) -> Content:
-        """The header of the request to which belongs what is printed here and now."""
-        return self._header_of_thread.get(self.cell_header)
-
-    @parent_header.setter
-    def parent_header(self, header: Content) -> None:
-        self._header_of_thread.set(header)
-        self.cell_header = header
-
-    def set_thread_parent(self, parent: Content) -> Token[Content]:
-        """Note whose request this thread alone deals with."""
-        return self._header_of_thread.set(extract_header(parent))
-
-    def reset_thread_parent(self, token: Token[Content]) -> None:
-        """Forget it."""
-        self._header_of_thread.reset(token)

@@ -30,22 +30,18 @@ from ..common.protocol.agents.rank_start import Failed, RankOrders, Ready
 from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_file import PoolFile
 from . import clock
-from .curve_gate import RemotePlace
 from .group.process_group import ProcessGroup
+from .kernel.curve_gate import RemotePlace
 from .rank_report import Reporter
-from .variables.memory_history import MemoryHistory
+from .variables.memory import MemoryHistory
 from .waits import flight_recorder
 
 _KEPT: list[object] = []
-_FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_TORCH_HINT = 'Install it there: "{python}" -m pip install torch'
-
-
 _PRELOADED = (
     "torch",
     "torch.distributed",
     "ipykernel.kernelapp",
-    f"{__package__}.kernel_app",
+    f"{__package__}.kernel.kernel_app",
     f"{__package__}.group.pool_store",
 )
 """What a rank imports before its first cell, so that it is imported once for all of them."""
@@ -59,15 +55,12 @@ _PRELOADED_IF_THERE = (
     "traitlets.config.argcomplete_config",  # which it imports where argcomplete is installed
 )
 """The same, if this release of ipykernel or IPython has it."""
-_DRIVER = "libcuda.so.1"
-"""NVIDIA's. A container may have NVML without it: https://docs.nvidia.com/datacenter/cloud-native/
-container-toolkit/latest/docker-specialized.html#driver-capabilities"""
 
 
 def preload() -> None:
     """Import what every rank needs; starts no thread and does not open CUDA."""
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # or debugpy warns on stderr, at its import
-    gc.disable()  # looking for garbage while modules are imported takes a tenth of the time
+    gc.disable()  # collecting garbage takes a tenth of the time of the imports
     try:
         for name in _PRELOADED:
             importlib.import_module(name)
@@ -82,7 +75,7 @@ def preload() -> None:
 
 
 def no_cuda() -> str | None:
-    """Say why torch, which is imported, cannot use GPUs; asks nothing that opens CUDA."""
+    """Say why torch, which is imported, cannot use GPUs; opens no CUDA."""
     import torch
 
     if torch.version.hip:
@@ -90,8 +83,8 @@ def no_cuda() -> str | None:
     which = f"torch {torch.__version__} of {sys.executable}"
     if not torch.version.cuda:
         return f"{which} was built without CUDA"
-    try:
-        ctypes.CDLL(_DRIVER)  # as torch does at its first use of CUDA
+    try:  # as torch does at its first use of CUDA; a container may have NVML without this library
+        ctypes.CDLL("libcuda.so.1")
     except OSError as error:
         return f"{which} cannot load the CUDA driver ({error})"
     return None
@@ -111,7 +104,7 @@ def import_failure(error: Exception) -> Reason:
         return Reason(
             "torch_missing",
             f"torch is not installed in the kernel's environment ({sys.executable}).",
-            _TORCH_HINT.format(python=sys.executable),
+            f'Install it there: "{sys.executable}" -m pip install torch',
         )
     return Reason(
         "import_failed",
@@ -122,15 +115,7 @@ def import_failure(error: Exception) -> Reason:
 
 
 def run(orders: RankOrders, keep_alive: object = None) -> NoReturn:
-    """Be the rank until the agent ends it.
-
-    Parameters
-    ----------
-    orders : RankOrders
-        Who this rank is.
-    keep_alive : object
-        The agent's objects in a forked child: never used and never finalised here.
-    """
+    """Be the rank until the agent ends it; in a forked child, keep the agent's objects alive."""
     _KEPT.append(keep_alive)
     report = socket.socket(fileno=orders.report)
     try:
@@ -138,7 +123,7 @@ def run(orders: RankOrders, keep_alive: object = None) -> NoReturn:
         app = _start(orders)
         for handler in app.log.handlers:
             if isinstance(handler, logging.StreamHandler):
-                handler.setStream(log)  # the kernel's own troubles are no output of a cell
+                handler.setStream(log)  # errors of the kernel itself are no output of a cell
         stderr: Any = sys.stderr
         descriptors = [stderr.captured.content, stderr.cell_start]
         socket.send_fds(report, [msgspec.json.encode(Ready())], descriptors)
@@ -146,7 +131,7 @@ def run(orders: RankOrders, keep_alive: object = None) -> NoReturn:
         with contextlib.suppress(OSError):  # the log may be on the full disk that is the reason
             traceback.print_exc()  # before the report, at which the agent reads the log
         lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
-        failure = Failed(lines[0 if "CUDA error" in lines[0] else -1])  # CUDA's go on with advice
+        failure = Failed(lines[0 if "CUDA error" in lines[0] else -1])  # advice follows CUDA's
         if isinstance(error, DistError):
             failure = Failed(error.message, error.code, error.hint)
         report.sendall(msgspec.json.encode(failure))
@@ -166,33 +151,33 @@ def _detach(orders: RankOrders) -> TextIO:
         PR_SET_PDEATHSIG = 1
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != orders.parent:
-        os._exit(1)  # the agent died before we asked to be told
+        os._exit(1)  # the agent died before the signal was requested
     if null := os.open(os.devnull, os.O_RDONLY):  # 0 where the agent has no standard input
         os.dup2(null, 0)
         os.close(null)
-    log = os.open(Path(orders.folder, f"rank-{orders.rank}.log"), _FRESH)
+    fresh = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+    log = os.open(Path(orders.folder, f"rank-{orders.rank}.log"), fresh)
     for target in (1, 2):
         os.dup2(log, target)
     own = os.fdopen(log, "w", buffering=1)
-    # A crash's stack goes to the log, not to the captured descriptor.
-    faulthandler.enable(own, all_threads=False)
+    faulthandler.enable(own, all_threads=False)  # not on the captured descriptor
     return own
 
 
 def _leave(number: int = 0, _: object = None) -> NoReturn:
-    """End at once, after what `atexit` promised; a stuck process group is not waited for."""
+    """End at once, after the functions of `atexit`; a stuck process group is not waited for."""
     atexit._run_exitfuncs()
-    if number:  # by the signal, or the agent could not tell who ended us
+    if number:  # by the signal, which the agent reports
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
     os._exit(0)
 
 
 def _let_workers_be_terminated() -> None:
-    """Let forked workers end by SIGTERM as any process does, and not as the rank would.
+    """Let SIGTERM end forked workers like any process, not like the rank.
 
-    Python drops a signal that comes between the fork and its first step in the child, if it has a
-    handler for it; so the signal waits until there is none.
+    Python drops a signal between the fork and its first step in the child, if there is a handler;
+    so the signal is blocked until there is none.
     """
     number = signal.SIGTERM
 
@@ -212,7 +197,6 @@ def _let_workers_be_terminated() -> None:
 
 
 def _start(orders: RankOrders) -> Any:
-    """Set up environment, process group, namespace and kernel."""
     config = read_config(Path(orders.folder))
     os.environ.update(orders.environment)
     os.environ.pop("PYTORCH_NVML_BASED_CUDA_CHECK", None)
@@ -261,7 +245,7 @@ def _start(orders: RankOrders) -> Any:
 def _start_kernel(
     orders: RankOrders, config: PoolFile, group: ProcessGroup, namespace: dict[str, Any]
 ) -> Any:
-    from .kernel_app import RankApp
+    from .kernel.kernel_app import RankApp
 
     folder = Path(orders.folder)
     if config.node:
@@ -271,7 +255,9 @@ def _start_kernel(
         descriptor = os.open(connection, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w") as file:
             json.dump(rank_connection(folder, orders.rank, config.key, orders.address), file)
-    app = RankApp.instance(connection_file=str(connection), parent_handle=_parent_handle())
+    # Linux signals the agent's death; elsewhere ipykernel looks once a second.
+    parent = 0 if sys.platform == "linux" else os.getppid()
+    app = RankApp.instance(connection_file=str(connection), parent_handle=parent)
     if orders.address and config.keys:
         app.place = RemotePlace(orders.address, config.keys, str(folder / f"r{orders.rank}"))
     sys.argv = [""]  # as at Python's prompt; the agent's are not the user's
@@ -285,12 +271,7 @@ def _start_kernel(
     return app
 
 
-def _parent_handle() -> int:
-    # Linux tells us of the agent's death by a signal; elsewhere ipykernel asks once a second.
-    return 0 if sys.platform == "linux" else os.getppid()
-
-
 def main() -> None:
-    """Be a spawned rank, with the orders given as argument."""
+    """Be a spawned rank, with the orders in the first argument."""
     preload()
     run(msgspec.json.decode(sys.argv[1], type=RankOrders))

@@ -1,4 +1,4 @@
-"""How fast the ranks of a pool reach each other; runs in a rank."""
+"""Measures how fast the ranks of a pool reach each other; runs in a rank."""
 
 from __future__ import annotations
 
@@ -7,20 +7,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-_LARGE = 1 << 20
-"""Bytes from which fewer rounds are enough."""
-
 
 def measure(sizes: Sequence[int], device: Any) -> None:
-    """Print how long an ``all_reduce`` takes, as JSON: a list of `LinkTime`; on rank 0 only.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Of the tensors, in bytes.
-    device : torch.device
-        Where they are.
-    """
+    """Print how long an ``all_reduce`` takes for each size in bytes: on rank 0, as JSON."""
     import torch
     import torch.distributed as dist
 
@@ -30,7 +19,7 @@ def measure(sizes: Sequence[int], device: Any) -> None:
         tensor = torch.zeros(max(1, size // 4), device=device)
         dist.all_reduce(tensor)  # connections are made at first use
         dist.barrier()
-        rounds = 5 if size >= _LARGE else 20
+        rounds = 5 if size >= 1 << 20 else 20
         if on_gpu:
             torch.cuda.synchronize(device)
         begun = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A rank's report about itself: its pid on the host, its memory, its GPU."""
+"""A rank's report about itself: its pid on the host, its memory and its GPU."""
 
 from __future__ import annotations
 
@@ -15,17 +15,9 @@ from ..common.protocol.ranks.rank_messages import RankReport, TorchMemory
 
 
 class Reporter:
-    """Says it on the control thread, and never waits for what the main thread does.
+    """Reports on the control thread, and never waits for the main thread.
 
-    Parameters
-    ----------
-    device : str
-        ``cpu``, or ``cuda:I`` as torch counts in this process.
-
-    Attributes
-    ----------
-    device : str
-        The same.
+    `device` is ``cpu``, or ``cuda:I`` as torch counts in this process.
     """
 
     def __init__(self, device: str) -> None:
@@ -36,14 +28,11 @@ class Reporter:
     def take(self, idle: bool) -> RankReport:
         """Return what this process is and uses now.
 
-        Parameters
-        ----------
-        idle : bool
-            Whether no cell runs. While one does, the last figures of the GPU are told: torch counts
-            under the lock of its allocator, which a hanging GPU may hold for ever.
+        If it is not idle, the GPU's last values stay: torch counts under a lock that a hanging GPU
+        may hold.
         """
         if idle:
-            with contextlib.suppress(RuntimeError):  # its GPU has failed: the last figures stay
+            with contextlib.suppress(RuntimeError):  # its GPU has failed: the last values stay
                 self._gpu = _gpu(self.device)
         return RankReport(
             os.getpid(), _host_pid(), self._memory.read(), self._gpu, time.process_time()
@@ -60,14 +49,10 @@ def _host_pid() -> int:
 
 
 def _gpu(device: str) -> TorchMemory | None:
-    """Return torch's memory there.
-
-    See https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management.
-    """
     torch = sys.modules["torch"]
     if device == "cpu" or not torch.cuda.is_initialized():
         return None
-    # The device is named: the current one is each thread's own, and this is not the cell's thread.
+    # The current device belongs to a thread, and this is not the cell's thread.
     return TorchMemory(
         uuid=str(torch.cuda.get_device_properties(device).uuid),
         allocated=torch.cuda.memory_allocated(device),

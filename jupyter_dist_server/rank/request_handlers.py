@@ -1,10 +1,11 @@
-"""How `RankKernel` hears our own requests: contents are checked before anything is done."""
+"""How `RankKernel` handles our own requests: contents are checked before anything is done."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Generic
 
 import msgspec
@@ -15,7 +16,7 @@ from ..common.protocol.ranks.rank_messages import RankReply, Request, read_conte
 
 @dataclass(frozen=True)
 class Asked(Generic[Request]):
-    """A request, and the way back to whoever sent it."""
+    """A request, and the way back to its sender."""
 
     content: Request
     message: Message
@@ -23,14 +24,8 @@ class Asked(Generic[Request]):
     send: Callable[[Content, Sequence[memoryview]], None]
     """Sends the content of a reply."""
 
-    @property
-    def buffers(self) -> list[Any]:
-        """What came with the message."""
-        buffers: list[Any] = self.message["buffers"]
-        return buffers
-
     def reply(self, reply: RankReply, buffers: Sequence[memoryview] = ()) -> None:
-        """Answer, in the thread to which the channel belongs."""
+        """Answer, in the thread of the channel."""
         self.send(msgspec.to_builtins(reply), buffers)
 
 
@@ -66,10 +61,57 @@ def hears(form: type[Request]) -> Callable[[Handler[Request]], Callable[..., Any
 
 
 def refusal(error: Exception) -> Content:
-    """Return the content of a reply to a request that was not understood."""
+    """Return the content of a reply to a malformed request."""
     return {
         "status": "error",
         "ename": type(error).__name__,
         "evalue": f"The request is malformed: {error}",
         "traceback": [],
     }
+
+
+class LongAnswers:
+    """Answers requests of the control channel without keeping it busy."""
+
+    control_stream: Any
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._device_of_rank = current_device()
+
+    def _answer_from_thread(
+        self, asked: Asked[Request], work: Callable[[], tuple[RankReply, Sequence[memoryview]]]
+    ) -> None:
+        """Send a reply and its buffers: large values take a while, and so may a GPU."""
+
+        def answer() -> None:
+            try:
+                use_device(self._device_of_rank)
+                send = partial(asked.reply, *work())
+            except BaseException as error:  # the client reports it
+                why = {"status": "error", "ename": type(error).__name__, "evalue": describe(error)}
+                send = partial(asked.send, why, ())
+            self.control_stream.io_loop.add_callback(send)  # a socket belongs to one thread
+
+        threading.Thread(target=answer, daemon=True).start()
+
+
+def describe(error: BaseException) -> str:
+    """Return an error's type and message."""
+    return f"{type(error).__name__}: {error}".rstrip(": ")
+
+
+def current_device() -> int | None:
+    """Return the GPU of this thread, if CUDA is in use."""
+    import torch
+
+    device: int | None = torch.cuda.current_device() if torch.cuda.is_initialized() else None
+    return device
+
+
+def use_device(device: int | None) -> None:
+    """Use the rank's GPU in this thread, which would begin with the first one."""
+    if device is not None:
+        import torch
+
+        torch.cuda.set_device(device)

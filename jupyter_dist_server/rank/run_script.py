@@ -1,33 +1,39 @@
-"""Running a script in a rank as a program of its own: what ``%dist_run`` sends.
+"""Runs a script in a rank like a program of its own, for ``%dist_run``.
 
-The script is ``__main__`` while it runs, so that what it defines can be pickled, and processes that
-it spawns can import it. Its traceback begins in the script.
+The script is ``__main__`` while it runs, so what it defines can be pickled, and processes that it
+spawns can import it. A process would end with its script. A rank goes on, so all that the script
+changed in its process is undone. Its traceback begins in the script.
 """
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import contextlib
 import gc
 import importlib
 import importlib.util
 import linecache
+import logging
+import multiprocessing
 import os
+import signal
 import sys
 import types
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from IPython import get_ipython
 
-from .ipykernel_internals import outside_of_event_loop
-from .script_surroundings import restored
 from .users_code import run_code, without_frames_of_ours
 
 _MAIN = ("__main__", "__mp_main__")
-"""The second is how processes that `multiprocessing` spawned call the first."""
+"""The second name is for processes that `multiprocessing` spawned."""
 _helpers: dict[str, tuple[str, int]] = {}
-"""Modules that scripts imported from their own folder: the file, and when it was changed."""
+"""Modules that scripts imported from their own folder: the file, and its time."""
+_LoggerState = tuple[list[logging.Handler], int, bool, bool]
+"""Handlers, level, whether it propagates, and whether it is disabled."""
 
 
 class ScriptExit(Exception):
@@ -40,30 +46,13 @@ class ScriptExit(Exception):
 def run_script(
     target: str, argv: list[str], *, is_module: bool, keep: bool, where: str | None = None
 ) -> None:
-    """Run a script, or a module as ``python -m`` does.
+    """Run a script, or a module as ``python -m`` does, in the folder `where` if the node has it.
 
-    Parameters
-    ----------
-    target : str
-        The script's absolute path, or the module's name.
-    argv : list of str
-        The script's `sys.argv`; a module's begins with its file instead.
-    is_module : bool
-        Whether `target` is a module.
-    keep : bool
-        Whether it runs among the rank's variables and leaves its own there. Otherwise what it
-        changes in its process is as before afterwards, see `script_surroundings`.
-    where : str, optional
-        The folder to run it in, if there is one of this name on the rank's node.
-
-    Raises
-    ------
-    ScriptExit
-        If the script exits with a code other than 0.
+    If `keep`, it runs among the rank's variables; otherwise, what it changed is undone. For a
+    module, the first item of `argv` is replaced by its file.
     """
     shell = get_ipython()
-    # Libraries such as Accelerate remember that they have initialised it.
-    shell.kernel.group.bring_back()
+    shell.kernel.group.bring_back()  # libraries such as Accelerate do not initialize it again
     module = shell.user_module if keep else types.ModuleType("__main__")
     with contextlib.ExitStack() as undo:
         undo.enter_context(without_frames_of_ours(shell))
@@ -78,7 +67,7 @@ def run_script(
         sys.path.insert(0, folder)
         try:
             code = _load_module(target, module) if is_module else _load_script(target, module)
-            with outside_of_event_loop():
+            with _outside_of_event_loop():
                 run_code(code, module.__dict__)
         except SystemExit as end:
             _raise_for_code(end.code)
@@ -110,7 +99,7 @@ def _load_module(name: str, module: types.ModuleType) -> types.CodeType:
 
 
 def _raise_for_code(code: Any) -> None:
-    """Fail as a process with this exit code would; one that is no number is a message."""
+    """Fail as a process with this exit code would; a text is a message."""
     if isinstance(code, str):
         print(code, file=sys.stderr)
     number = code if isinstance(code, int) else 0 if code is None else 1
@@ -120,12 +109,11 @@ def _raise_for_code(code: Any) -> None:
 
 @contextlib.contextmanager
 def _surroundings(shell: Any, keep: bool) -> Iterator[None]:
-    """Let a script be the main program, and undo that."""
     main = sys.modules["__main__"]
     quitters = {name: vars(builtins).pop(name, None) for name in ("exit", "quit")}
-    vars(builtins).update(exit=sys.exit, quit=sys.exit)  # a cell has none, as it has IPython's
+    vars(builtins).update(exit=sys.exit, quit=sys.exit)  # IPython's are hidden in cells
     try:
-        with contextlib.nullcontext() if keep else restored():
+        with contextlib.nullcontext() if keep else _restored():
             yield
     finally:
         for name, quitter in quitters.items():
@@ -136,12 +124,80 @@ def _surroundings(shell: Any, keep: bool) -> Iterator[None]:
             for name in _MAIN:
                 sys.modules[name] = main
             shell.kernel.group.bring_back()
-            gc.collect()  # functions and globals hold each other, and with them GPU memory
+            gc.collect()  # functions and globals refer to each other, and so keep GPU memory
+
+
+@contextlib.contextmanager
+def _restored() -> Iterator[None]:
+    """Let a script change what belongs to its process, and undo that."""
+    arguments, path, folder, variables = sys.argv, sys.path[:], os.getcwd(), dict(os.environ)
+    streams = sys.stdin, sys.stdout, sys.stderr
+    hook, start_method = sys.excepthook, multiprocessing.get_start_method(allow_none=True)
+    handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    loggers: dict[str, _LoggerState] = {
+        logger.name: (logger.handlers[:], logger.level, logger.propagate, logger.disabled)
+        for logger in _loggers_of_scripts()
+    }
+    try:
+        with warnings.catch_warnings():
+            yield
+    finally:
+        for number, handler in handlers.items():
+            if handler is not None and signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
+        sys.stdin, sys.stdout, sys.stderr = streams
+        for logger in _loggers_of_scripts():
+            _restore(logger, loggers.get(logger.name, ([], logging.NOTSET, True, False)))
+        if multiprocessing.get_start_method(allow_none=True) != start_method:
+            multiprocessing.set_start_method(start_method, force=True)
+        sys.argv, sys.path[:], sys.excepthook = arguments, path, hook
+        os.chdir(folder)
+        for name in os.environ.keys() - variables.keys():
+            del os.environ[name]
+        os.environ.update(variables)
+
+
+def _loggers_of_scripts() -> list[logging.Logger]:
+    """Return all loggers but those of modules, which stay imported and configure them once."""
+    named = [
+        logger
+        for name, logger in list(logging.root.manager.loggerDict.items())
+        if isinstance(logger, logging.Logger) and (name == "__main__" or name not in sys.modules)
+    ]
+    return [logging.root, *named]
+
+
+def _restore(logger: logging.Logger, state: _LoggerState) -> None:
+    handlers, level, logger.propagate, logger.disabled = state
+    for handler in logger.handlers[:]:
+        if handler not in handlers:
+            logger.removeHandler(handler)
+            with contextlib.suppress(OSError, ValueError):  # its file may be closed
+                handler.flush()
+                handler.close()
+    for handler in handlers:
+        logger.addHandler(handler)  # those that the script has removed
+    logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _outside_of_event_loop() -> Iterator[None]:
+    """Let a program that runs in a cell, and so in the kernel's event loop, run its own."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    asyncio.tasks._leave_task(loop, task)
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio.set_event_loop(loop)
+        asyncio._set_running_loop(loop)
+        asyncio.tasks._enter_task(loop, task)
 
 
 @contextlib.contextmanager
 def _helpers_up_to_date(folder: str) -> Iterator[None]:
-    """Import a script's modules anew if one was edited since the last run, or is another script's.
+    """Import a script's modules again if one was edited since the last run, or is another script's.
 
     Another script may have a module of the same name in its own folder.
     """
@@ -162,7 +218,6 @@ def _helpers_up_to_date(folder: str) -> Iterator[None]:
 
 
 def _changed(file: str) -> int:
-    try:
+    with contextlib.suppress(OSError):
         return os.stat(file).st_mtime_ns
-    except OSError:
-        return 0
+    return 0

@@ -1,6 +1,6 @@
-"""What a rank uses of torch that is private there, under public names of ours.
+"""torch's private API that ranks use, under public names of ours.
 
-torch is imported when something is called: an agent imports this module where there may be none.
+Functions import torch when they are called: an agent imports this module before torch.
 `tests/rank/test_internals.py` says what needs each name.
 """
 
@@ -22,67 +22,59 @@ if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 
 Make = Callable[..., Any]
-"""Makes a process group."""
+"""A function that makes a process group."""
 TimeLimits = list[tuple[Any, datetime.timedelta]]
 """The backends of a group, and the time limit of each."""
 
 DDP_MODULE = "torch.nn.parallel.distributed"
 DDP_INNER_MODULES = ("torch.distributed.utils", DDP_MODULE)
 """Modules out of which `DistributedDataParallel` calls the C code that waits."""
-_RPC = "torch.distributed.rpc.api"
 
 # -- all groups of this process ---------------------------------------------------------------
 
 
-def _world() -> Any:
+def _c10d() -> Any:
     from torch.distributed import distributed_c10d
 
-    return distributed_c10d._world
+    return distributed_c10d
 
 
 def groups() -> list[ProcessGroup]:
-    """Return all groups that there are."""
-    return list(_world().pg_map)
+    """Return all groups."""
+    return list(_c10d()._world.pg_map)
 
 
 def group_count() -> int:
-    """Return how many groups were made; the next one is named so."""
-    count: int = _world().group_count
+    """Return the number of groups that were made; it names the next one."""
+    count: int = _c10d()._world.group_count
     return count
 
 
 def set_group_count(count: int) -> None:
-    """Choose how the next group is named."""
-    _world().group_count = count
+    """Set the number that names the next group."""
+    _c10d()._world.group_count = count
 
 
 def default_group() -> ProcessGroup | None:
-    """Return the group that collectives use unless told otherwise."""
-    from torch.distributed import distributed_c10d
-
-    return distributed_c10d.GroupMember.WORLD
+    """Return the default group of collectives."""
+    group: ProcessGroup | None = _c10d().GroupMember.WORLD
+    return group
 
 
 def set_default_group(group: ProcessGroup | None) -> None:
-    """Choose that group; `None` is as after `destroy_process_group`."""
-    from torch.distributed import distributed_c10d
-
-    distributed_c10d._update_default_pg(group)
+    """Set the default group; `None` is as after `destroy_process_group`."""
+    _c10d()._update_default_pg(group)
 
 
 def set_backend_name(group: ProcessGroup, name: str) -> None:
-    """Choose what `torch.distributed.get_backend` tells of a group."""
-    from torch.distributed import distributed_c10d
-
-    known = _world().pg_map
-    known[group] = (distributed_c10d.Backend(name), *known[group][1:])
+    """Set what `torch.distributed.get_backend` returns for a group."""
+    known = _c10d()._world.pg_map
+    known[group] = (_c10d().Backend(name), *known[group][1:])
 
 
 def forget_groups() -> list[ProcessGroup]:
-    """Have no group any more, but end none; return them, for somebody to keep."""
-    import torch.distributed.distributed_c10d as c10d
-
-    world, kept = _world(), groups()
+    """Have no group any more, but end none; return them, to keep them alive."""
+    world, kept = _c10d()._world, groups()
     set_default_group(None)
     for known in (
         world.pg_map,
@@ -94,24 +86,18 @@ def forget_groups() -> list[ProcessGroup]:
     ):
         known.clear()
     world.group_count = 0
-    vars(c10d)["_unregister_all_process_groups"]()
+    _c10d()._unregister_all_process_groups()
     return kept
 
 
 def wrap_maker(wrap: Callable[[Make], Make]) -> None:
-    """Put something around the function that makes any group."""
-    from torch.distributed import distributed_c10d
-
-    maker = "_new_process_group_helper"
-    setattr(distributed_c10d, maker, wrap(getattr(distributed_c10d, maker)))
+    """Wrap the function that makes any group."""
+    _c10d()._new_process_group_helper = wrap(_c10d()._new_process_group_helper)
 
 
 def wrap_gloo(wrap: Callable[..., Make]) -> None:
-    """Put something around whatever makes a gloo group; ``opened`` is what splits or joins some."""
-    from torch.distributed import distributed_c10d
-
-    gloo: Any = distributed_c10d.ProcessGroupGloo
-    group: Any = distributed_c10d.ProcessGroup
+    """Wrap all functions that make a gloo group; those that split or join get ``opened``."""
+    gloo, group = _c10d().ProcessGroupGloo, _c10d().ProcessGroup
     gloo.__init__ = wrap(gloo.__init__)
     for name in ("split_group", "merge_remote_group"):
         if hasattr(group, name):  # not in every torch
@@ -119,11 +105,10 @@ def wrap_gloo(wrap: Callable[..., Make]) -> None:
 
 
 def groups_by_name() -> dict[str, tuple[list[int], str]]:
-    """Return the ranks of each group that this rank is in, and how its maker describes it."""
-    world = _world()
+    """Return the ranks and the description of each group of this rank."""
+    ranks = _c10d()._world.pg_group_ranks
     return {
-        group.group_name: (sorted(world.pg_group_ranks.get(group, {})), group.group_desc)
-        for group in groups()
+        group.group_name: (sorted(ranks.get(group, {})), group.group_desc) for group in groups()
     }
 
 
@@ -135,7 +120,7 @@ def _backends(group: Any) -> set[Any]:
 
 
 def begun_in(group: ProcessGroup) -> int:
-    """Count the collectives that this rank has begun in a group, whatever device they are on."""
+    """Count the collectives that this rank has begun in a group, on any device."""
     count = 0
     for backend in _backends(group):
         with contextlib.suppress(RuntimeError):  # not every backend counts
@@ -144,7 +129,7 @@ def begun_in(group: ProcessGroup) -> int:
 
 
 def _with_options(group: ProcessGroup) -> list[Any]:
-    """Return the backends of a group that have options; not every backend tells."""
+    """Return the backends of a group that have options; not every backend has."""
     # With TORCH_DISTRIBUTED_DEBUG=DETAIL each is in a wrapper, which has none.
     backends = {getattr(backend, "wrapped_pg", backend) for backend in _backends(group)}
     return [backend for backend in backends if hasattr(backend, "options")]
@@ -162,7 +147,7 @@ def name_ranks(group: ProcessGroup) -> None:
 
 
 def time_limits(group: ProcessGroup) -> TimeLimits:
-    """Return how long collectives of a group may take."""
+    """Return the time limits of a group's collectives."""
     return [(backend, backend.options._timeout) for backend in _with_options(group)]
 
 
@@ -173,17 +158,15 @@ def restore_time_limits(limits: TimeLimits) -> None:
 
 
 def set_time_limit(group: ProcessGroup, limit: datetime.timedelta) -> None:
-    """Bound all collectives of a group."""
-    from torch.distributed import distributed_c10d
-
-    distributed_c10d._set_pg_timeout(limit, group)
+    """Set the time limit of all collectives of a group."""
+    _c10d()._set_pg_timeout(limit, group)
 
 
 # -- tensors of several ranks -----------------------------------------------------------------
 
 
 def shard_of(tensor: Any) -> str:
-    """Return which part of a DTensor this rank holds, as an index; empty for any other tensor."""
+    """Return which part of a DTensor this rank holds, as an index; empty for other tensors."""
     distributed: Any = sys.modules.get("torch.distributed.tensor")
     if not (distributed and isinstance(tensor, distributed.DTensor)):
         return ""
@@ -201,13 +184,12 @@ def shard_of(tensor: Any) -> str:
 
 
 def end_rpc() -> None:
-    """Shut this rank's agent down, if the user has started one; `init_rpc` starts another then.
+    """Shut this rank's agent down, if the user has started one; `init_rpc` then starts another.
 
-    Waiting in `torch.distributed.rpc` hears no interrupt, and has no group to break; when the agent
-    is shut down, whatever waits for an answer fails. That waits for the calls that this rank
-    serves, so it has a thread, which ends with them.
+    Waits in `torch.distributed.rpc` ignore interrupts and have no group to break, but fail when the
+    agent is shut down. That waits for the calls that this rank serves, so it has a thread.
     """
-    api: Any = sys.modules.get(_RPC)
+    api: Any = sys.modules.get("torch.distributed.rpc.api")
     if api and api._is_current_rpc_agent_set():
         threading.Thread(target=_end_rpc, args=(api,), name="rpc's end", daemon=True).start()
 
@@ -215,7 +197,7 @@ def end_rpc() -> None:
 def _end_rpc(api: Any) -> None:
     # As `rpc.shutdown(graceful=False)` does.
     api._get_current_rpc_agent().shutdown()
-    with contextlib.suppress(RuntimeError):  # references that nobody will ever ask for
+    with contextlib.suppress(RuntimeError):  # other ranks still have references
         api._destroy_rref_context(True)
     api._cleanup_python_rpc_handler()
     api._reset_current_rpc_agent()
@@ -224,26 +206,18 @@ def _end_rpc(api: Any) -> None:
 # -- CUDA -------------------------------------------------------------------------------------
 
 
-_OF_CUDA = re.compile("cuda|cudnn|cublas", re.IGNORECASE)
-
-
 def has_lost_cuda(error: str) -> bool:
-    """Tell whether CUDA fails until the process ends, as after some of its errors.
+    """Tell whether CUDA fails until the process ends, after an error with this text.
 
     See ``cudaErrorAssert`` and others in
     https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html.
-
-    Parameters
-    ----------
-    error : str
-        The text of an error that has just been raised.
     """
     import torch
 
-    if not (_OF_CUDA.search(error) and torch.cuda.is_initialized()):
+    if not (re.search("cuda|cudnn|cublas", error, re.IGNORECASE) and torch.cuda.is_initialized()):
         return False
     try:
-        if not torch.cuda.is_current_stream_capturing():  # a question would end that
+        if not torch.cuda.is_current_stream_capturing():  # a query would end that
             torch.cuda.current_stream().query()
     except RuntimeError:
         return True
@@ -254,7 +228,7 @@ def has_lost_cuda(error: str) -> bool:
 
 
 def serve_recorded(path: str) -> Any:
-    """Serve it over HTTP on a Unix socket; `None` if this torch cannot."""
+    """Serve the flight recorder over HTTP on a Unix socket; `None` if this torch cannot."""
     from torch._C import _distributed_c10d
 
     server = getattr(_distributed_c10d, "_WorkerServer", None)
@@ -262,10 +236,7 @@ def serve_recorded(path: str) -> Any:
 
 
 def dump_recorded(lines: bool) -> list[bytes]:
-    """Return what is recorded of gloo, and of NCCL, with lines of code or without.
-
-    There is nothing if this torch does not record.
-    """
+    """Return the dumps of gloo and of NCCL, if this torch records; `lines` adds lines of code."""
     from torch._C import _distributed_c10d
 
     names = ("_dump_fr_trace", "_dump_nccl_trace")
@@ -274,7 +245,7 @@ def dump_recorded(lines: bool) -> list[bytes]:
 
 
 def profiler_runs() -> bool:
-    """Tell whether a profiler of torch runs in this thread, whoever has started it."""
+    """Tell whether a profiler of torch runs in this thread."""
     import torch
 
     runs: bool = torch.autograd._profiler_enabled()

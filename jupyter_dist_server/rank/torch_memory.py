@@ -1,4 +1,4 @@
-"""What a rank uses of torch's private API for memory, under public names of ours.
+"""torch's private API for memory that ranks use, under public names of ours.
 
 `tests/rank/test_internals.py` says what needs each name.
 """
@@ -15,15 +15,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def record_memory(entries: int, exhausted: Callable[[], None]) -> None:
-    """Have torch record allocations as soon as CUDA is used, and call back when one fails.
-
-    Parameters
-    ----------
-    entries : int
-        How many of the last ones are kept.
-    exhausted : callable
-        Called in the thread that needs memory, before its error is raised.
-    """
+    """Record allocations from the first use of CUDA on; call `exhausted` before one fails."""
     import torch
 
     torch_c: Any = torch._C
@@ -34,14 +26,14 @@ def record_memory(entries: int, exhausted: Callable[[], None]) -> None:
                 "all", context="alloc", stacks="python", max_entries=entries
             )
             torch_c._cuda_attach_out_of_memory_observer(lambda *_: exhausted())
-        except Exception:  # whoever uses CUDA first would get it
+        except Exception:  # the first user of CUDA would get it
             _LOG.exception("Allocations on the GPU are not recorded.")
 
     torch.cuda._lazy_call(begin)
 
 
 def memory_snapshot() -> dict[str, Any]:
-    """Return what is allocated, and what was, with Python stacks."""
+    """Return current and past allocations, with Python stacks."""
     import torch
 
     snapshot: dict[str, Any] = torch.cuda.memory._snapshot()
@@ -59,7 +51,7 @@ def fake_mode() -> Any:
 
 
 def map_tensors(change: Callable[[Any], Any], values: Any) -> Any:
-    """Return containers as they are, with other tensors."""
+    """Return containers with other tensors."""
     import torch
     from torch.utils import _pytree
 
@@ -67,7 +59,7 @@ def map_tensors(change: Callable[[Any], Any], values: Any) -> Any:
 
 
 def tensors_in(values: Any) -> list[Any]:
-    """Return the tensors in containers, and in what libraries have registered as such."""
+    """Return the tensors in containers, also in those that libraries have registered."""
     import torch
     from torch.utils import _pytree
 
@@ -75,15 +67,7 @@ def tensors_in(values: Any) -> list[Any]:
 
 
 def peak_of_step(step: Callable[[], None], *external: Any) -> dict[str, int]:
-    """Return the most memory that a step takes at one time, in bytes, by what it is for.
-
-    Parameters
-    ----------
-    step : callable
-        The step, in a mode of `fake_mode`.
-    *external
-        The model, the optimizer and the tensors that are there before.
-    """
+    """Return the peak memory of a step in bytes, by purpose; `external` exists before it."""
     from torch.distributed._tools.mem_tracker import MemTracker
 
     tracker: Any = MemTracker()
@@ -105,4 +89,4 @@ _KINDS = {
     "ACT": "activations",
     "Total": "peak",
 }
-"""What torch's tracker of memory calls what."""
+"""The purposes by the names of torch's memory tracker."""

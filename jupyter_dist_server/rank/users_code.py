@@ -1,7 +1,4 @@
-"""Where the user's code begins in a cell of ours: a script, or a function that was sent.
-
-Stacks, verdicts and tracebacks begin behind the functions of this module that run it.
-"""
+"""Where the user's code begins in a cell of ours: a script, or a function that was sent."""
 
 from __future__ import annotations
 
@@ -23,16 +20,16 @@ def call(function: Callable[..., Any], arguments: Any, named: Any) -> Any:
 
 
 def runs_users_code(code: CodeType) -> bool:
-    """Tell whether it is one of these functions."""
+    """Tell whether this is the code of `run_code` or `call`."""
     return code.co_filename == __file__
 
 
 @contextlib.contextmanager
 def without_frames_of_ours(shell: Any) -> Iterator[None]:
-    """Have a failure shown from the first line of the user's code on."""
+    """Show a failure from the first line of the user's code on."""
     try:
         yield
-    except SyntaxError as error:  # which IPython shows with the whole stack in any case
+    except SyntaxError as error:  # IPython would show it with the whole stack
         tb = _from_users_code(error.__traceback__)
         lines = shell.SyntaxTB.structured_traceback(type(error), error, traceback.extract_tb(tb))
         kind = type(type(error).__name__, (Exception,), {"_render_traceback_": lambda _: lines})

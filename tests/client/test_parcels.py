@@ -82,7 +82,7 @@ async def test_a_value_that_is_given_up_while_a_rank_makes_it_is_not_kept(tmp_pa
         said = (await asking)[1]
         reply = read_reply(1, said, ValueReply)
         assert reply and (reply.status, reply.kept, said["buffers"]) == ("failed", False, [])
-        assert reply.why == "nobody waits for it any more"
+        assert reply.why == "the client does not wait for it any more"
         await run(client, LEFT)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
-from jupyter_dist_server.rank.cells.cell_syntax import CellSyntax
+from jupyter_dist_server.rank.cells.shell import CellSyntax
 
 CELLS = [
     "pass",

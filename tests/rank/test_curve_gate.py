@@ -15,8 +15,8 @@ from jupyter_dist_server.common.protocol.node_addresses import (
     new_curve_keys,
     show_client_keys,
 )
-from jupyter_dist_server.rank.curve_gate import CurveGate, RemotePlace
-from jupyter_dist_server.rank.kernel_app import RankApp
+from jupyter_dist_server.rank.kernel.curve_gate import CurveGate, RemotePlace
+from jupyter_dist_server.rank.kernel.kernel_app import RankApp
 
 from ..waiting import PATIENCE, wait_for
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from jupyter_dist_server.rank.variables.digest import digest
+from jupyter_dist_server.rank.variables.leaves import digest
 
 WITHOUT_NUMPY = """
 import sys
@@ -17,7 +17,7 @@ import sys
 sys.modules["numpy"] = None  # importing it fails, as where it is not installed
 import torch
 
-from jupyter_dist_server.rank.variables.digest import digest, random_states
+from jupyter_dist_server.rank.variables.leaves import digest, random_states
 
 print(digest(torch.arange(6.0)), digest(torch.zeros(6)), random_states()["torch"])
 """

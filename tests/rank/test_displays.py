@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from jupyter_dist_server.client.pool_client import PoolClient
-from jupyter_dist_server.rank.output.display_limit import REPLACED, SHARE
+from jupyter_dist_server.rank.output.budget import REPLACED, SHARE
 
 from ..pool_driver import client_of, request, running
 

@@ -10,7 +10,7 @@ import pytest
 
 from jupyter_dist_server.common.protocol.ranks.evidence import CodePlace
 from jupyter_dist_server.common.protocol.ranks.memory_messages import Allocated
-from jupyter_dist_server.rank.variables.memory_history import MemoryHistory, allocated_by_line
+from jupyter_dist_server.rank.variables.memory import MemoryHistory, allocated_by_line
 
 from ..pool_driver import client_of, request, running, text_of
 
@@ -96,7 +96,7 @@ async def test_recording_is_switched_off_by_the_environment(tmp_path: Path) -> N
     """Torch is told what to do once CUDA is used; here it never is."""
     begin = (
         "from pathlib import Path\n"
-        "from jupyter_dist_server.rank.variables.memory_history import MemoryHistory\n"
+        "from jupyter_dist_server.rank.variables.memory import MemoryHistory\n"
         "before = len(torch.cuda._queued_calls)\n"
         "MemoryHistory(Path()).begin()\n"
         "print(len(torch.cuda._queued_calls) - before)"

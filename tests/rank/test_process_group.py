@@ -164,7 +164,8 @@ async def test_a_rank_that_comes_when_another_has_given_up_gives_up_too(tmp_path
 async def test_a_rank_that_waits_in_torch_is_freed_once_others_give_up(tmp_path: Path) -> None:
     """It went on as all were there, one of which failed then."""
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
-        seen = "store = dist.PrefixStore('jupyter_dist/alone', get_ipython().kernel.group._store)\n"
+        pool_store = "get_ipython().kernel.group._meeting._current"
+        seen = f"store = dist.PrefixStore('jupyter_dist/alone', {pool_store})\n"
         await text_of(client, f"{seen}store.set('here/1', '')", 1)
         order = RegroupRequest("alone", generation=1, until=time.time() + PATIENCE)
         (waits,) = client.begin(order.kind, order.content, [0], channel="shell").values()

@@ -11,8 +11,8 @@ import pytest
 
 from jupyter_dist_server.common.recorded_collectives import TorchEntry
 from jupyter_dist_server.common.time_intervals import coarse, common, length, union, without
-from jupyter_dist_server.rank.profile.line_sampler import Sample
 from jupyter_dist_server.rank.profile.read_trace import read_trace
+from jupyter_dist_server.rank.profile.recording import Sample
 from jupyter_dist_server.rank.profile.reduce_trace import reduce
 
 BASE = 1_700_000_000

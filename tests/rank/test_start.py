@@ -20,7 +20,7 @@ from ..waiting import PATIENCE
 SLOW_RANK = """
 import os, sys
 from ipykernel.subshell_manager import SubshellManager
-from jupyter_dist_server.rank.kernel_app import RankApp
+from jupyter_dist_server.rank.kernel.kernel_app import RankApp
 
 make = SubshellManager.__init__
 test = os.fdopen(os.dup(1), "w")  # the rank takes what is printed for itself

@@ -1,7 +1,10 @@
-"""Running one cell in a rank: IPython's own machinery, without what a rank has no use for.
+"""Receiving and running cells: IPython's own machinery, without what a rank has no use for.
 
-`InteractiveShell.run_cell` copies all that is printed into a history of outputs that grows for
-ever, and `IPythonKernel.do_execute` transforms and inspects each cell twice.
+A cell that is sent over the shell channel passes through another thread, announces that the kernel
+is busy, repeats its input and waits for its output to be flushed: most of the cost of a small
+cell. A ``dist_cell_request`` comes to a socket of the main thread. IPython runs it in turn with the
+shell channel's cells. Its reply follows its outputs on the iopub channel, or comes back here if
+there were none.
 """
 
 from __future__ import annotations
@@ -9,35 +12,67 @@ from __future__ import annotations
 import asyncio
 import bdb
 import contextlib
+import contextvars
 import linecache
 import signal
 import sys
-from collections.abc import Coroutine, Iterator
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
+import zmq
 from IPython.core.compilerop import code_name
 
 from ...common.protocol.jupyter_messages import Content
 from ...common.recorded_collectives import is_cell, place_at
 from ..ipykernel_internals import BaseKernel
-from .error_content import error_content
-from .shell import RankShell
+from .shell import RankShell, error_content
 from .tracebacks import note_cell
+
+Run = Callable[[zmq.Socket[bytes], list[bytes]], Awaitable[None]]
+_EVENTS, _READABLE = int(zmq.EVENTS), int(zmq.POLLIN)  # enums are slow
+
+
+class CellChannel:
+    """Receives cells from a bound ROUTER, and runs them one after the other."""
+
+    def __init__(self, socket: zmq.Socket[bytes], run: Run) -> None:
+        self._socket = socket
+        self._run = run
+        self._waiting: deque[list[bytes]] = deque()
+        self._worker: asyncio.Task[None] | None = None
+        self._context = contextvars.copy_context()
+
+    def start(self) -> None:
+        """Begin to receive, in the running event loop."""
+        self._loop = asyncio.get_event_loop()
+        self._loop.add_reader(self._socket.FD, self._on_readable)
+        self._loop.call_soon(self._on_readable)  # what came before this is not announced again
+
+    def _on_readable(self) -> None:
+        # The descriptor reports a change once, so everything must be taken.
+        while int(self._socket.get(_EVENTS)) & _READABLE:
+            self._waiting.append(self._socket.recv_multipart())
+        if self._waiting and self._worker is None:
+            self._worker = self._context.run(self._loop.create_task, self._work())
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                await self._run(self._socket, self._waiting.popleft())
+        finally:
+            self._worker = None
+            # What a cell sets there is set in the next one: `np.seterr`, `decimal`, your own.
+            self._context = contextvars.copy_context()
+            # Sending may have swallowed the descriptor's news of another request.
+            self._loop.call_soon(self._on_readable)
 
 
 async def run_cell(kernel: BaseKernel, shell: RankShell, code: str, allow_stdin: bool) -> Content:
-    """Run a cell, and return the content of its ``execute_reply``.
+    """Run a cell, and return the content of its ``execute_reply``; `input()` works if allowed.
 
-    Parameters
-    ----------
-    kernel : BaseKernel
-        Lets it ask for input.
-    shell : RankShell
-        Runs it.
-    code : str
-        The cell.
-    allow_stdin : bool
-        Whether ``input()`` may ask.
+    `InteractiveShell.run_cell` copies all output into a history that grows for ever, and
+    `IPythonKernel.do_execute` transforms and inspects each cell twice.
     """
     shell.program_error = None
     shell.forget_error()
@@ -54,12 +89,10 @@ async def run_cell(kernel: BaseKernel, shell: RankShell, code: str, allow_stdin:
     error = result.error_before_exec or result.error_in_exec
     if error is None and shell.failed_to_display:
         error = sys.last_value
-    shown = [] if error is None else shell.shown_traceback
+    shown = shell.shown_traceback if error else []
     error = error or shell.program_error
     reply = {"status": "error" if error else "ok", "execution_count": shell.execution_count - 1}
-    if error:
-        reply |= error_content(type(error).__name__, error, shown or [])
-    return reply
+    return reply | error_content(type(error).__name__, error, shown) if error else reply
 
 
 async def _run(shell: RankShell, code: str) -> Any:
@@ -88,22 +121,19 @@ async def _run(shell: RankShell, code: str) -> Any:
 
 
 def _name_of_code(raw_code: str, code: str, number: int) -> str:
-    """Return the file name of a cell, the same on all ranks, as warnings and threads say it.
-
-    A debugger would take one without the brackets for a file in the working directory.
-    """
+    """Return the file name of a cell, for warnings and debuggers; the same on all ranks."""
     name = f"<Cell In[{number}]>"
     note_cell(name)
     lines = [line + "\n" for line in code.splitlines()]
     if name in linecache.cache and linecache.getlines(name) != lines:
-        # Numbers come again in a cell within a cell (%%time), or if the notebook's kernel was
-        # restarted; what was defined under this name is still to be shown by its own source.
+        # Numbers recur in a cell within a cell (%%time), and after a restart of the notebook's
+        # kernel; tracebacks need the older source too.
         return f"<Cell In[{number}] {code_name(code, number)[-13:-1]}>"
     return name
 
 
 def _shown_name(name: str) -> tuple[str, str] | None:
-    """Return how tracebacks name a cell; it may be the notebook's, of which a function was sent."""
+    """Return how tracebacks name a cell; functions that were sent are from the notebook's cells."""
     return ("Cell", place_at(name, 0).file) if is_cell(name) else None
 
 
@@ -119,8 +149,8 @@ async def _hold_back_interrupt(work: Coroutine[Any, Any, Any]) -> Any:
 def _interruptible(task: asyncio.Task[Any]) -> Iterator[None]:
     """Interrupt a cell that has an `await` like any other, and cancel it while it waits there.
 
-    A task of the cell's that computes meanwhile is cancelled where it is: a `KeyboardInterrupt`
-    would end the event loop.
+    A task that the cell started is cancelled where it computes: a `KeyboardInterrupt` would end
+    the event loop.
     """
     loop, interrupt = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
     assert callable(interrupt)
@@ -143,7 +173,6 @@ def _interruptible(task: asyncio.Task[Any]) -> Iterator[None]:
 
 
 def _show_pages(shell: Any) -> None:
-    """Show what a pager would: the help that ``object?`` asks for."""
     for payload in shell.payload_manager.read_payload():
         if payload.get("source") == "page":
             shell.display_pub.publish(payload["data"])

@@ -1,41 +1,81 @@
-"""IPython's shell in a rank: it cannot be left, and programs that fail in a cell fail the cell."""
+"""IPython's shell in a rank: a cell cannot end the rank, and fails if a program in it fails."""
 
 from __future__ import annotations
 
 import contextlib
-import signal
+import re
 import sys
 import threading
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, NoReturn
 
 from IPython.core.autocall import ZMQExitAutocall
+from IPython.core.inputtransformer2 import TransformerManager
 from traitlets import Instance, default
 
+from ...common.errors import message_of
+from ...common.protocol.jupyter_messages import Content
 from ...common.protocol.ranks.cell_messages import ENDS_CELL
-from ..ignore_sigint import ignore_sigint
 from ..ipykernel_internals import BaseShell
-from .cell_syntax import CellSyntax
-from .error_content import error_content
+from .sigint import ignore_sigint, on_sigint
 from .tracebacks import shorten
 
-_RUNNER = f"{__package__}.cell_runner"
-"""The module with a function that interrupts a cell, and is no part of it."""
-_ASKS = BaseShell.__module__
-"""The module with what `input()` is in a cell."""
+_LONGEST = 100_000  # maximum characters of an error's message, and of each part of its traceback
+_LONGEST_LINE = 200  # the same in sentences about ranks that wait for the failed one
 _COLLECTIVES = ("torch.distributed.c10d_logger", "torch.distributed.distributed_c10d")
-"""Modules of torch that begin collectives. To read their source takes a rank 0.2 s."""
+"""torch's modules that begin collectives. Reading their source takes a rank 0.2 s."""
+_NOT_SHOWN = (f"{__package__}.cell_runner", BaseShell.__module__, *_COLLECTIVES)
+"""Modules whose functions end an interrupt's traceback: our handler, `input()`, collectives."""
 _AROUND_TORCH = f"{__package__.rpartition('.')[0]}.group."
-"""Begins the names of modules with functions that stand around torch's own."""
-
+"""Prefix of the modules that wrap functions of torch."""
+_MAY_BE_IPYTHONS = re.compile(r"[%?]|!(?!=)|^\s*[,;/]", re.MULTILINE)
+"""Without these characters, IPython's own transformers of tokens leave a cell as it is."""
 _KEPT_INPUTS = 20
+
+
+def error_content(kind: str, error: BaseException, traceback: Iterable[str]) -> Content:
+    """Return ``{ename, evalue, traceback}``, as in Jupyter's messages."""
+    parts = [_bounded(part) for part in traceback]
+    return {"ename": kind, "evalue": _bounded(message_of(error)), "traceback": parts}
+
+
+def in_one_line(reply: Content) -> str:
+    """Return the error that ended a cell, or an empty string."""
+    if reply["status"] == "ok":
+        return ""
+    what = f"{reply['ename']}: {reply['evalue']}" if reply["evalue"] else reply["ename"]
+    return str(what).partition("\n")[0][:_LONGEST_LINE]
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]}… {len(text) - _LONGEST:,} more characters of this error are cut"
 
 
 def _module(trace: TracebackType) -> str:
     return str(trace.tb_frame.f_globals.get("__name__"))
+
+
+class CellSyntax(TransformerManager):
+    """Turns cells into Python, without reading those token by token that are Python already.
+
+    That takes a rank 4 ms for 100 lines, and all ranks of a pool do it at the same moment.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._own = list(self.token_transformers)
+
+    def do_token_transforms(self, lines: list[str]) -> list[str]:
+        """Transform lines; users may have added transformers."""
+        if self.token_transformers == self._own and not _MAY_BE_IPYTHONS.search("".join(lines)):
+            return lines
+        transformed: list[str] = super().do_token_transforms(lines)
+        return transformed
 
 
 class CellExit(ZMQExitAutocall):
@@ -47,18 +87,12 @@ class CellExit(ZMQExitAutocall):
 
 
 class RankShell(BaseShell):
-    """The shell of a `RankKernel`.
-
-    Attributes
-    ----------
-    program_error : BaseException or None
-        Why a script that the cell ran with ``%run`` failed. IPython shows that, and goes on.
-    """
+    """The shell of a `RankKernel`."""
 
     program_error: BaseException | None = None
+    """Why a script that the cell ran with ``%run`` failed. IPython shows that, and goes on."""
     input_transformer_manager = Instance(CellSyntax, ())
-    _within = 0
-    """How many cells run within the cell, as that of ``%%capture`` does."""
+    _within = 0  # how many cells run within the cell, as ``%%capture`` does
 
     def __init__(self, **options: Any) -> None:
         self._inputs: deque[str] = deque()
@@ -69,7 +103,7 @@ class RankShell(BaseShell):
         return CellExit(self)
 
     def init_prompts(self) -> None:
-        """Set no `sys.ps1`: nobody types here, and libraries take its presence for a prompt's."""
+        """Set no `sys.ps1`: libraries take its presence for an interactive prompt."""
 
     def init_builtins(self) -> None:
         """Let scripts call ``exit``, which IPython hides from them."""
@@ -78,10 +112,7 @@ class RankShell(BaseShell):
         warnings.filterwarnings("ignore", "To exit: use 'exit'", module="IPython")
 
     def forget_old_input(self) -> None:
-        """Keep few of IPython's copies of cells (`_i12`), one a cell: `In[12]` has the same.
-
-        The namespace is looked through at each cell.
-        """
+        """Remove old copies of cells (`_i12`), which slow cells down; `In[12]` has the same."""
         self._inputs.append(f"_i{self.execution_count - 1}")
         if len(self._inputs) > _KEPT_INPUTS:
             self.user_ns.pop(self._inputs.popleft(), None)
@@ -97,22 +128,22 @@ class RankShell(BaseShell):
             self.displayhook.exec_result = result
 
     def safe_execfile(self, *arguments: Any, **options: Any) -> None:
-        """Run a script, and note whether it failed."""
+        """Run a script."""
         with self._noting_failure():
             super().safe_execfile(*arguments, **options)
 
     def safe_execfile_ipy(self, *arguments: Any, **options: Any) -> None:
-        """Run a script with magics or a notebook, and note whether it failed."""
+        """Run a script with magics or a notebook."""
         with self._noting_failure():
             super().safe_execfile_ipy(*arguments, **options)
 
     def safe_run_module(self, *arguments: Any, **options: Any) -> None:
-        """Run a module, and note whether it failed."""
+        """Run a module."""
         with self._noting_failure():
             super().safe_run_module(*arguments, **options)
 
     def on_error(self, error: BaseException | None) -> None:
-        """Leave out what is ours, and what is below the collective that Stop broke, or an await."""
+        """Leave out our own frames, and those below an await or the collective that Stop broke."""
         seen: set[int] = set()
         stopped = isinstance(error, KeyboardInterrupt)
         while error is not None and id(error) not in seen:
@@ -125,12 +156,12 @@ class RankShell(BaseShell):
             if isinstance(error, KeyboardInterrupt):  # our handler has raised it
                 trace = error.__traceback__
                 while trace and (inner := trace.tb_next):
-                    if _module(inner) in (_RUNNER, _ASKS, *_COLLECTIVES):
+                    if _module(inner) in _NOT_SHOWN:
                         trace.tb_next = None
                     trace = trace.tb_next
                 within = error.__context__ and error.__context__.__traceback__
                 if within and _module(within) in _COLLECTIVES:
-                    error.__suppress_context__ = True  # that a connection was lost is our doing
+                    error.__suppress_context__ = True  # Stop has ended the connection
             if stopped:
                 shorten(error)
             error = error.__cause__ or error.__context__
@@ -144,11 +175,7 @@ class RankShell(BaseShell):
             self.program_error = shown
 
     def showtraceback(self, *arguments: Any, **options: Any) -> None:
-        """Show an error; if it is an interrupt, no second one takes its place meanwhile.
-
-        A client sends a second one if a busy rank is slow to answer. IPython would show its name
-        only, as text.
-        """
+        """Show an error; a second interrupt meanwhile, from an impatient client, is ignored."""
         on_main = threading.current_thread() is threading.main_thread()
         interrupted = isinstance(sys.exc_info()[1], KeyboardInterrupt)
         if not (interrupted and on_main) or self.call_pdb:
@@ -158,7 +185,7 @@ class RankShell(BaseShell):
         try:
             super().showtraceback(*arguments, **options)
         finally:
-            signal.signal(signal.SIGINT, handler)
+            on_sigint(handler)
 
     def show_error(self, error: BaseException, kind: type, traceback: list[str]) -> bool:
         """Publish an error, and say whether it is the end of the cell."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
+import contextlib
 import os
 import signal
 from typing import Any
@@ -14,9 +16,25 @@ from ...common.protocol.ranks.rank_messages import (
 )
 from .. import clock
 from ..group.process_group import ProcessGroup
-from ..ignore_sigint import ignore_sigint, on_sigint
 from ..request_handlers import Asked, hears
-from ..waits.whereabouts import whereabouts
+from ..waits.stacks import whereabouts
+
+
+def ignore_sigint() -> Any:
+    """Ignore SIGINT; return the handler that it had."""
+    return on_sigint(_ignore)
+
+
+def on_sigint(handler: Any) -> Any:
+    """Set the handler of SIGINT; return the one that it had.
+
+    `signal.signal` also makes enums of numbers, which takes 10 microseconds, five times a cell.
+    """
+    return _signal.signal(_signal.SIGINT, handler)
+
+
+def _ignore(number: int, frame: Any) -> None:
+    """Ignore a signal; unlike `SIG_IGN`, programs that the rank starts do not inherit this."""
 
 
 class InterruptHandlers:
@@ -34,8 +52,8 @@ class InterruptHandlers:
 
     def _allow_interrupts(self, cell: str) -> None:
         """Let SIGINT interrupt this cell; it does so at once if it was cancelled meanwhile."""
-        # Python's own handler: it is a C function, so it is in no traceback. First: whoever sees
-        # that the cell runs interrupts it, and does not ask again.
+        # Python's own handler is a C function, so it is in no traceback. It comes first: the
+        # control thread interrupts a cell that it sees running once.
         on_sigint(signal.default_int_handler)
         self._running = cell
         if cell in self._cancelled:
@@ -44,20 +62,18 @@ class InterruptHandlers:
     def _end_interrupts(self) -> None:
         """Ignore interrupts: once the cell has ended, one would end the rank."""
         while True:
-            try:
+            with contextlib.suppress(KeyboardInterrupt):
                 ignore_sigint()
                 break
-            except KeyboardInterrupt:
-                continue
         self._running = ""
 
     @hears(CancelRequest)
     def dist_cancel_request(self, asked: Asked[CancelRequest]) -> None:
-        """Interrupt a cell, on the control thread, or note that it is not wanted any more."""
+        """Interrupt a cell, on the control thread, or prevent its start."""
         cell, until = asked.content.msg_id, asked.content.until
-        if until and clock.now() > until:  # what ran then may have ended while this was stopped
+        if until and clock.now() > until:  # that cell may have ended while this rank was stopped
             return
-        if cell:  # first: the main thread says what it runs, then looks here
+        if cell:  # first: the main thread sets `_running`, then looks here
             self._cancelled.add(cell)
         running = cell == self._running if cell else self._state == "busy"
         answer = CancelReply(running, self._since, whereabouts(), self.group.asked_for)

@@ -22,22 +22,20 @@ from pygments.lexer import RegexLexerMeta
 
 _STANDARD_LIBRARY = ("<frozen ", sysconfig.get_path("stdlib"))
 _INSTALLED = re.compile(r"/(site|dist)-packages/")
-"""Also those of another environment, on which a virtual one is based."""
+"""Also in another environment, on which a virtual one is based."""
 _FIRST, _LAST = 4, 3
-"""How many frames are kept of those that an interrupt has ended in libraries."""
-IDLE = 1.0
-"""Seconds after its start at which a rank renders a traceback."""
+"""How many frames of libraries are kept in the traceback of an interrupt."""
 
 
 def warm_up() -> None:
-    """Render a traceback: ranks inherit the modules, expressions and styles that this takes."""
+    """Render a traceback: ranks inherit the imported modules, compiled expressions and styles."""
     _share_lexers()
     _share_styles()
     render_one()
 
 
 def render_one() -> None:
-    """Render a traceback: what it changes of memory that ranks share is copied for this rank.
+    """Render a traceback, to copy the memory pages that it changes before they are needed.
 
     Copying takes as long as rendering; at the first Stop, all ranks would do it at once.
     """
@@ -48,15 +46,10 @@ def render_one() -> None:
         tracebacks.structured_traceback(type(error), error, error.__traceback__)
 
 
-def _stack_data() -> Any:
-    """Return the package that renders tracebacks from IPython 8 on, if it is there."""
-    with contextlib.suppress(ImportError):
-        return importlib.import_module("stack_data")
-
-
 def _share_styles() -> None:
-    """Let all tracebacks have one style: IPython would make it anew, color by color, for each."""
-    if stack_data := _stack_data():
+    """Let all tracebacks share one style: IPython makes it anew, color by color, for each."""
+    with contextlib.suppress(ImportError):  # IPython uses it from release 8 on
+        stack_data = importlib.import_module("stack_data")
         made_anew = stack_data.style_with_executing_node
         vars(stack_data)["style_with_executing_node"] = cache(made_anew)
     make = Terminal256Formatter.__init__
@@ -91,23 +84,17 @@ def _share_lexers() -> None:
 
 
 def note_cell(name: str) -> None:
-    """Let `inspect` know whose code a cell is: it would look through all modules for each frame.
-
-    Parameters
-    ----------
-    name : str
-        The name of the cell's code.
-    """
+    """Let `inspect` know whose code a cell is: it would search all modules for each frame."""
     inspect.modulesbyfile[name] = "__main__"
     with contextlib.suppress(OSError):  # the working directory may be deleted
         inspect.modulesbyfile[os.path.abspath(name)] = "__main__"
 
 
 def shorten(error: BaseException) -> None:
-    """Leave out frames in the middle, of libraries that an interrupt has ended deep inside.
+    """Leave out frames of libraries in the middle of an interrupt's traceback.
 
     Stop waits for the traceback. That of `torch.compile` has dozens of frames in large files, and
-    took seconds: so long that the rank seemed not to stop.
+    took seconds to render.
     """
     frames: list[TracebackType] = []
     trace = error.__traceback__

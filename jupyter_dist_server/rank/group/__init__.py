@@ -1,1 +1,1 @@
-"""A rank's process group, and who may join it; runs in a rank."""
+"""A rank's process group, and the check of its members; runs in a rank."""

@@ -1,9 +1,9 @@
 """No process of another user becomes a member of a rank's gloo groups.
 
-gloo takes whoever connects to its listener and names a pair that it waits for. So once the pairs
-of a group are there, and before anything is sent on them, we ask the kernel whose they are. NCCL
-needs no such guard: its connections begin with a number that ranks tell each other in the store,
-which only this user can read.
+gloo accepts any process that connects to its listener and names a pair that it waits for. So when
+the pairs of a group are there, and before anything is sent on them, we ask the kernel who owns
+them. NCCL needs no such guard: its connections begin with a number that ranks exchange in the
+store, which only this user can read.
 """
 
 from __future__ import annotations
@@ -18,17 +18,12 @@ from functools import wraps
 from typing import Any
 
 from ...common.errors import DistError
+from ...common.patience import patience
 from ...common.peers import CAN_TELL, DISCONNECTED, stranger_at
 from ..torch_internals import wrap_gloo
 
 Connection = tuple[tuple[Any, ...], tuple[Any, ...]]
 """Local and remote address: they name a connection; a descriptor may be used again."""
-_ACCEPTED_WITHIN = 30.0
-"""Seconds within which another rank's gloo accepts a connection of ours."""
-_HERE_WITHIN = 0.2
-"""Seconds within which a listener of this process takes a connection; it takes microseconds."""
-_LAZY = "TORCH_GLOO_LAZY_INIT"
-"""gloo would connect at the first collectives, when nobody looks."""
 
 
 def connections() -> Iterator[tuple[Connection, socket.socket]]:
@@ -48,40 +43,30 @@ def _sockets() -> Iterator[socket.socket]:
 
 
 class GlooGuard:
-    """Guards all gloo groups of this process from its making on.
+    """Guards all gloo groups of this process from now on.
 
-    Parameters
-    ----------
-    rank : int
-        Who we are, for messages.
-    world_size : int
-        Of the pool: no group has more pairs.
-    nodes : collection of str
-        Addresses of the pool's other nodes. Whose a connection from there is, our kernel does not
-        know.
+    Our kernel does not know who owns connections from `nodes`, the pool's other nodes.
     """
 
     def __init__(self, rank: int, world_size: int, nodes: Collection[str] = ()) -> None:
         self._rank = rank
         self._world_size = world_size
         self._nodes = nodes
-        self._listeners: set[int] = set()
-        """Inodes of gloo's listeners."""
-        self._members: set[int] = set()
-        """Inodes of connections that were checked."""
+        self._listeners: set[int] = set()  # inodes of gloo's listeners
+        self._members: set[int] = set()  # inodes of connections that were checked
         self._making: list[set[int]] = []
-        """Of each group that is being made, the sockets that were there before."""
-        self._ended = 0
-        """How often that was ended."""
+        """For each group that is being made, the sockets that existed before."""
+        self._ended = 0  # how often `end_connecting` ended that
         wrap_gloo(self._guarded)
 
     def _guarded(self, make: Callable[..., Any], opened: bool = False) -> Callable[..., Any]:
-        """Return what makes a group and checks it; `opened` says that others' listeners serve."""
+        """Check each group that is made; `opened` if it uses the listeners of another group."""
         from .pool_store import rounds
 
         @wraps(make)
         def guarded(*arguments: Any, **options: Any) -> Any:
-            os.environ.pop(_LAZY, None)
+            # gloo would connect at the first collectives, after the check.
+            os.environ.pop("TORCH_GLOO_LAZY_INIT", None)
             before, ended = {_inode(sock) for sock in _sockets()}, self._ended
             self._making.append(before)
             try:
@@ -100,7 +85,7 @@ class GlooGuard:
         return guarded
 
     def end_connecting(self) -> None:
-        """Have groups fail that are being made; on any thread.
+        """Make groups fail that are being made; on any thread.
 
         gloo waits for pairs until the group's time limit, half an hour, and nothing ends that. So
         we connect in their place, and hang up.
@@ -113,22 +98,19 @@ class GlooGuard:
             if _listens(sock) and _inode(sock) not in before:
                 for pair in range(self._world_size):
                     with contextlib.suppress(OSError), socket.socket(sock.family) as end:
-                        end.settimeout(_HERE_WITHIN)
+                        end.settimeout(patience.instant)
                         end.connect(sock.getsockname())
                         end.sendall(struct.pack("<Q", pair))
 
-    def _open_listeners(self) -> Iterator[socket.socket]:
-        return (sock for sock in _sockets() if _listens(sock) and _inode(sock) in self._listeners)
-
     def _check(self, before: set[int], opened: bool) -> None:
-        """Refuse the group if somebody else may be in it.
+        """Refuse the group if another user may be in it.
 
-        Who came through an older listener, just after that was looked at, is shut out now; what it
-        said is only ever read by a group that is split. Clients of other listeners, such as the
-        store's, may have come and gone meanwhile.
+        A stranger that came through an older listener is shut out now; only a group that is split
+        reads what it sent. Clients of other listeners, such as the store's, may have come and gone.
         """
-        ports = {sock.getsockname()[1] for sock in self._open_listeners()}
-        others = {sock.getsockname()[1] for sock in _sockets() if _listens(sock)} - ports
+        listeners = {_inode(s): s.getsockname()[1] for s in _sockets() if _listens(s)}
+        ports = {port for inode, port in listeners.items() if inode in self._listeners}
+        others = {*listeners.values()} - ports
         checked, strangers = set(), []
         for ((near, port, *_), (far, *_)), sock in connections():
             inode = _inode(sock)
@@ -137,7 +119,8 @@ class GlooGuard:
                 checked |= {inode} & self._members
             elif str(far).removeprefix("::ffff:") in self._nodes:
                 checked.add(inode)
-            elif stranger := stranger_at(sock, _ACCEPTED_WITHIN):
+            # Long enough for a busy rank, which must not be taken for a stranger.
+            elif stranger := stranger_at(sock, 3 * patience.busy_answer):
                 if stranger == DISCONNECTED and port in others:
                     continue
                 with contextlib.suppress(OSError):  # the other end was quicker
@@ -157,7 +140,6 @@ class GlooGuard:
 
 
 def _inode(sock: socket.socket) -> int:
-    """Return what names a socket; a descriptor may be used again."""
     return os.fstat(sock.fileno()).st_ino
 
 

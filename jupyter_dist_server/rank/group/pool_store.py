@@ -1,9 +1,7 @@
 """torch's store for this pool's process group: a client of the agent's, on a Unix socket.
 
-torch takes any subclass of its ``Store``:
-https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.Store
-Nobody but this user can reach it, and whoever waits in it can be freed: by SIGINT, as it waits in
-Python, and from another thread.
+torch takes any subclass of its ``Store``. Only this user can reach this one, and its waits, as
+they are in Python, end by SIGINT and from another thread.
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ from typing import Any
 
 import torch.distributed as dist
 
+from ...common.patience import patience
 from ...common.pool_folder import store_socket
 from ...common.protocol.store_messages import (
     FRAME,
@@ -30,19 +29,17 @@ from ...common.protocol.store_messages import (
     read_store_reply,
 )
 
-_GRACE = 30.0
-"""Seconds beyond a request's own limit after which the agent is taken for stopped."""
 _splitting = threading.local()
 _KEPT: list[PoolStore] = []
-"""All there were: C++ holds its part of a store alone, and calls the other one for as long."""
+"""All stores: C++ keeps only its own part of one alive, and calls the Python part."""
 
 
 @contextlib.contextmanager
 def rounds() -> Iterator[None]:
-    """Let ranks of a group that is split off meet once for each device, in this thread.
+    """Number the rounds in which ranks of a split group exchange addresses, in this thread.
 
-    torch has them tell their addresses under the same keys each time. Who is quick to meet for the
-    second time would read where another one was in the first, and connect to nobody.
+    torch uses the same keys for each device. A fast rank would read another rank's address of the
+    first round in the second one, and connect to nobody.
     """
     _splitting.told = Counter()
     try:
@@ -52,7 +49,7 @@ def rounds() -> Iterator[None]:
 
 
 def _in_round(key: str, sets: bool) -> str:
-    """Return a key for this time."""
+    """Return the key of the current round."""
     told: Counter[str] | None = getattr(_splitting, "told", None)
     if told is None:
         return key
@@ -63,7 +60,7 @@ def _in_round(key: str, sets: bool) -> str:
 
 
 class _Connections:
-    """Those of a group's stores: a store and its clones are broken together."""
+    """The connections of a store and its clones, which are broken together."""
 
     def __init__(self) -> None:
         self.open: set[socket.socket] = set()
@@ -77,16 +74,9 @@ class _Connections:
 
 
 class PoolStore(dist.Store):
-    """The store of the pool; each thread has a connection of its own.
+    """The store of the pool, at the agent's Unix socket; each thread has its own connection.
 
-    Parameters
-    ----------
-    path : str
-        The agent's Unix socket.
-    timeout : datetime.timedelta
-        How long keys are waited for.
-    on_interrupt : callable
-        Called if a wait was interrupted: other ranks may have gone on.
+    `on_interrupt` is called if a wait was interrupted: other ranks may have gone on.
     """
 
     timeout: datetime.timedelta
@@ -126,7 +116,7 @@ class PoolStore(dist.Store):
         return self._ask("add", [key], number=amount).number
 
     def compare_set(self, key: str, expected: str | bytes, desired: str | bytes) -> bytes:
-        """Set a key if it has a value; return what it has then."""
+        """Set a key if it has a value; return its value then."""
         return self._ask("compare_set", [key], [expected, desired]).values[0]
 
     def check(self, keys: Sequence[str]) -> bool:
@@ -163,7 +153,7 @@ class PoolStore(dist.Store):
         return True
 
     def clone(self) -> PoolStore:
-        """Return another client of the same store, which is broken with this one."""
+        """Return another client of the same store; both are broken together."""
         other = PoolStore(self._path, self.timeout, self._on_interrupt)
         other._connections = self._connections
         return other
@@ -189,10 +179,10 @@ class PoolStore(dist.Store):
         if self._connections.broken:
             raise dist.DistNetworkError("The process group was broken.")
         try:
-            sock.settimeout(seconds + _GRACE)
+            sock.settimeout(seconds + patience.program)
             sock.sendall(frame(request))
             reply = read_store_reply(_read(sock, int.from_bytes(_read(sock, FRAME), "big")))
-        except BaseException as error:  # the answer may still come, and is no later request's
+        except BaseException as error:  # a late answer must not be taken for that of a new request
             self._hang_up()
             if not isinstance(error, OSError):
                 self._on_interrupt()
@@ -210,7 +200,7 @@ class PoolStore(dist.Store):
             own.socket, own.pid = socket.socket(socket.AF_UNIX), os.getpid()
             self._connections.open.add(own.socket)
             try:
-                own.socket.settimeout(_GRACE)
+                own.socket.settimeout(patience.program)
                 own.socket.connect(self._path)
             except OSError as error:
                 self._hang_up()
@@ -234,21 +224,9 @@ def _read(sock: socket.socket, size: int) -> bytes:
 
 
 class StoreOfPool:
-    """Where this rank finds the store: at its agent, or at rank 0 if that serves torch's own.
+    """Where this rank finds the store: at its agent, or at rank 0 if that serves a ``TCPStore``.
 
-    Parameters
-    ----------
-    folder : Path
-        The pool's private folder.
-    tcp : tuple of (str, int), or None
-        Where rank 0 serves a ``TCPStore``, if one is asked for.
-    rank, world_size : int
-        Who we are.
-
-    Attributes
-    ----------
-    port : int or None
-        That of the ``TCPStore``.
+    `tcp` is the address of the ``TCPStore``, and `port` its port.
     """
 
     def __init__(
@@ -264,7 +242,7 @@ class StoreOfPool:
             )
 
     def open(self, timeout: datetime.timedelta, on_interrupt: Callable[[], None]) -> dist.Store:
-        """Return a client of its own for one group; see `PoolStore`."""
+        """Return a new client for one group; see `PoolStore`."""
         if self._tcp:
             self._current = dist.TCPStore(*self._tcp, timeout=timeout, wait_for_workers=False)
         else:

@@ -1,9 +1,9 @@
 """A rank's place in the pool's process group: made, broken when it hangs, and made again.
 
-Breaking is done on the control thread while the main thread waits in a collective. gloo offers no
-way to end such a wait, but it ends with an error once the connections it waits for are shut down;
-so we remember which connections each group opened. NCCL has `abort`, which waits for whatever
-runs on the GPU: it has a thread, as the control thread must answer meanwhile.
+The control thread breaks it while the main thread waits in a collective. gloo cannot end such a
+wait, but it fails when its connections are shut down; so we remember which connections each group
+opened. NCCL has `abort`, which waits for the GPU: it has a thread, as the control thread must
+answer meanwhile.
 """
 
 from __future__ import annotations
@@ -30,33 +30,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class ProcessGroup:
-    """The process group of this rank.
-
-    Parameters
-    ----------
-    backend : str
-        As `torch.distributed.init_process_group` takes it; ``"none"`` for ranks that meet, but
-        have no group.
-    rank, world_size : int
-        Who we are.
-    store : StoreOfPool
-        Where the ranks meet.
-    device : str
-        ``"cpu"`` or ``"cuda:I"``.
-    nodes : collection of str
-        The addresses of the pool's other nodes.
-
-    Attributes
-    ----------
-    name : str or None
-        All ranks that share a whole group have the same name for it; `None` while it is broken.
-    asked_for : str
-        The name of the group that was asked for last: it is there, broken, or being made.
-    device
-        As given.
-    since : float
-        When the group was made, in seconds since 1970.
-    """
+    """The process group of this rank; with the backend ``"none"``, ranks meet but have no group."""
 
     def __init__(
         self,
@@ -68,9 +42,12 @@ class ProcessGroup:
         nodes: Collection[str] = (),
     ) -> None:
         self.name: str | None = None
+        """The same on all ranks that share a whole group; `None` while it is broken."""
         self.asked_for = ""
+        """The name of the group that was asked for last: there, broken, or being made."""
         self._asked_at = 0.0
         self.since = 0.0
+        """When the group was made, in seconds since 1970."""
         self._backend = backend
         self._rank = rank
         self._world_size = world_size
@@ -78,18 +55,15 @@ class ProcessGroup:
         self.device = device
         self._generation = 0
         self._breaks = 0
-        """How often the group was broken."""
         self._aborting: dict[Any, threading.Thread] = {}
-        """What aborts groups of NCCL, each: it ends once the GPU has done what it runs."""
-        self._store: Any = None
-        self._connections: set[Connection] = set()
-        """Those that groups have opened."""
+        """The threads that abort groups of NCCL; they wait for the GPU."""
+        self._connections: set[Connection] = set()  # the connections that groups have opened
         self._users = UserGroup(backend, rank, world_size)
         self._remember_connections()
         self._guard = GlooGuard(rank, world_size, nodes)
 
     def _remember_connections(self) -> None:
-        """Notice what every group opens, also those that the user makes with `new_group`."""
+        """Remember what every group opens, also those that the user makes with `new_group`."""
 
         def noticing(make: Make) -> Make:
             @wraps(make)
@@ -105,35 +79,22 @@ class ProcessGroup:
         wrap_maker(noticing)
         wrap_gloo(lambda make, opened=False: noticing(make) if opened else make)  # split groups
 
-    def join(self, name: str, generation: int, patience: float, asked_at: float = 0.0) -> None:
-        """Make the group together with all other ranks; blocks until all are there.
+    def join(self, name: str, generation: int, seconds: float, asked_at: float = 0.0) -> None:
+        """Make the group together with all other ranks; blocks until all are there, or raises.
 
-        Parameters
-        ----------
-        name : str
-            The same on all ranks, and never used before in this pool.
-        generation : int
-            How often ranks were replaced.
-        patience : float
-            Seconds for which the others are waited for.
-        asked_at : float
-            When this group was asked for, by the monotonic clock of the first node; see `free`.
-
-        Raises
-        ------
-        RuntimeError
-            If a rank does not come, or somebody breaks the group meanwhile.
+        `name` was never used in this pool, `generation` counts how often ranks were replaced, and
+        `asked_at` is the time of the request, by the monotonic clock of the first node; see `free`.
         """
         import torch
         import torch.distributed as dist
 
         self.asked_for, self._asked_at = name, asked_at
-        self.leave(patience)
+        self.leave(seconds)
         self._generation, breaks = generation, self._breaks
         self.since = time.time()
-        limit = datetime.timedelta(seconds=patience)
-        self._store = self._meeting.open(limit, self._on_interrupt)
-        store = dist.PrefixStore(f"jupyter_dist/{name}", self._store)
+        limit = datetime.timedelta(seconds=seconds)
+        pool_store = self._meeting.open(limit, self._on_interrupt)
+        store = dist.PrefixStore(f"jupyter_dist/{name}", pool_store)
         if "nccl" in self._backend:
             self._touch_gpu(store)
         self._wait_for_all(store, limit)
@@ -145,18 +106,18 @@ class ProcessGroup:
                 world_size=self._world_size,
                 device_id=torch.device(self.device) if "nccl" in self._backend else None,
             )
-        self._store.set_timeout(datetime.timedelta(minutes=5))  # torch's own, for user's groups
+        pool_store.set_timeout(datetime.timedelta(minutes=5))  # torch's own, for user's groups
         self.name = name
         if self._breaks != breaks:
             self.name = None
             raise RuntimeError("The group was broken while it was made.")
 
     def _on_interrupt(self) -> None:
-        """Make the group again: others may have gone on, where this rank waited in the store."""
+        """Make the group again: other ranks may have gone on while this one waited in the store."""
         self.name = None
 
     def _touch_gpu(self, store: Any) -> None:
-        """Give up if the GPU has failed: in NCCL, the others would wait for this rank."""
+        """Give up if the GPU has failed: in NCCL, the other ranks would wait for this one."""
         import torch
 
         try:
@@ -188,17 +149,17 @@ class ProcessGroup:
         dist.barrier(self._users.require())
 
     def fingerprint(self) -> str | None:
-        """Return what is the same on all ranks that share a whole group; `None` without one.
+        """Return the group's name and number of collectives; `None` without a group.
 
-        It counts the collectives: ranks that were interrupted after a different number of them
-        would take one's next for the other's last.
+        Ranks that were interrupted after different numbers of collectives would take one rank's
+        next for the other's last.
         """
         if self.name is None or self._users.standing is None:
             return self.name
         return f"{self.name}:{begun_in(self._users.standing)}"
 
     def calls(self) -> int:
-        """Count the collectives that this rank has begun, in groups of the user's too."""
+        """Count the collectives that this rank has begun, also in the user's groups."""
         return sum(map(begun_in, groups()))
 
     def bring_back(self) -> None:
@@ -206,12 +167,11 @@ class ProcessGroup:
         self._users.bring_back()
 
     def free(self, generation: int, group: str, sent: float) -> None:
-        """End every wait for other ranks, `torch.distributed.rpc`'s too; see `break_up`.
+        """End every wait for other ranks, also in `torch.distributed.rpc`; see `break_up`.
 
-        If `group` is no longer the one asked for last, or another was asked for since the order
-        was `sent`, it is late: orders to meet take another channel, and may be quicker. Between
-        telling its address and connecting, a rank must not fail for that: torch on others would
-        wait for it for hours, and nothing ends that.
+        An order to break is late if `group` is not the one asked for last, or if another was asked
+        for since it was `sent`: orders to meet use another channel. Between telling its address and
+        connecting, a rank must not fail for that: torch on other ranks would wait for hours.
         """
         if (group and group != self.asked_for) or 0 < sent < self._asked_at:
             return
@@ -219,17 +179,11 @@ class ProcessGroup:
         if self.name is None:
             end_rpc()
 
-    def leave(self, patience: float) -> None:
-        """Destroy the group, and those that the user made.
-
-        Raises
-        ------
-        RuntimeError
-            If what runs on the GPU does not end within `patience` seconds.
-        """
+    def leave(self, seconds: float) -> None:
+        """Destroy the group, and those of the user; fail if the GPU still works on them then."""
         if self._users.standing is not None:
             self.break_up(self._generation)  # or we would wait for what is under way
-            deadline = time.monotonic() + patience
+            deadline = time.monotonic() + seconds
             for thread in self._aborting.values():
                 thread.join(max(0.0, deadline - time.monotonic()))
                 if thread.is_alive():
@@ -242,10 +196,7 @@ class ProcessGroup:
     def break_up(self, generation: int) -> None:
         """End every collective that waits, and fail those to come; on any thread.
 
-        Parameters
-        ----------
-        generation : int
-            How often ranks had been replaced when the need arose; a newer group is left alone.
+        `generation` is how often ranks had been replaced when this was ordered; newer groups stay.
         """
         if generation < self._generation:
             return
@@ -255,15 +206,15 @@ class ProcessGroup:
             self._abort()
         self._meeting.break_waits()
         self._guard.end_connecting()
-        stores = {self._meeting.port, _port_of_programs()}
+        # The stores' too, also of programs without ours: `new_group` and `init_rpc` wait there.
+        stores = {str(self._meeting.port), os.environ.get("MASTER_PORT", "")}
         for connection, sock in connections():
-            # The stores' too: `new_group` and `init_rpc` wait there for ranks that do not come.
-            if connection in self._connections or connection[1][1] in stores:
+            if connection in self._connections or str(connection[1][1]) in stores:
                 with contextlib.suppress(OSError):  # the other end was quicker
                     sock.shutdown(socket.SHUT_RDWR)
 
     def _abort(self) -> None:
-        """Begin to abort all groups at once: for one, NCCL waits for what others run on the GPU."""
+        """Begin to abort all groups at once: NCCL waits in each for the others' work on the GPU."""
         aborting = {group: t for group, t in self._aborting.items() if t.is_alive()}
         for group in groups():
             if group not in aborting:
@@ -280,9 +231,3 @@ def _abort(group: Any) -> None:
         group.abort()
     except Exception:  # its GPU may have failed
         _LOG.exception("A process group could not be aborted.")
-
-
-def _port_of_programs() -> int | None:
-    """Return where programs meet that do not use our store; the user may have changed it."""
-    port = os.environ.get("MASTER_PORT", "")
-    return int(port) if port.isdecimal() else None

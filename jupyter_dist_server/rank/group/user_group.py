@@ -1,8 +1,8 @@
 """`init_process_group` and `destroy_process_group` as a program on ranks may call them.
 
-The pool's own group stands as long as the pool: it is what a program gets that initialises one, and
-what is left when it destroys one. Making groups again and again would be slower, and torch hangs
-in some rounds when a gloo group that `DistributedDataParallel` has used is destroyed.
+The pool's own group stands as long as the pool: a program gets it when it initialises one, and it
+remains when the program destroys one. Making groups again and again would be slower, and torch
+sometimes hangs when a gloo group that `DistributedDataParallel` has used is destroyed.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from ..torch_internals import (
 )
 
 _KEPT: list[object] = []
-"""Groups of the process that a child was forked from: there, their end would wait for threads."""
+"""A forked child keeps its parent's groups: their end would wait for threads."""
 
 
 class OtherGroupError(DistError, RuntimeError):
-    """A program wants a group that its pool does not have; torch's own error is no other type."""
+    """A program wants a group that its pool does not have; torch raises `RuntimeError` too."""
 
 
 def no_group() -> OtherGroupError:
@@ -52,46 +52,30 @@ def no_group() -> OtherGroupError:
 
 
 class UserGroup:
-    """The group of the pool as the user's program sees it: there, or destroyed.
-
-    Parameters
-    ----------
-    backend : str
-        Of the pool, as `torch.distributed.init_process_group` takes it.
-    rank, world_size : int
-        Who we are.
-
-    Attributes
-    ----------
-    standing : ProcessGroup or None
-        The pool's group, also while the user has none.
-    """
+    """The group of the pool as the user's program sees it: there, or destroyed."""
 
     def __init__(self, backend: str, rank: int, world_size: int) -> None:
         from torch.distributed import distributed_c10d
 
         self.standing: Any = None
+        """The pool's group, also while the user has none."""
         self._backend = backend
         self._rank = rank
         self._world_size = world_size
         self._pid = os.getpid()
-        self._time_limits: TimeLimits = []
-        """What the group began with."""
-        self._init, self._destroy = (
-            distributed_c10d.init_process_group,
-            distributed_c10d.destroy_process_group,
-        )
+        self._time_limits: TimeLimits = []  # the time limits with which the group began
+        self._init = distributed_c10d.init_process_group
+        self._destroy = distributed_c10d.destroy_process_group
         self._signature = inspect.signature(self._init)
         self._made: Counter[str] = Counter()
         """How often a group of each name was made beside the pool's group."""
-        self._first_name = 0
-        """The first group that a program makes is named so, by its number."""
+        self._first_name = 0  # the number that names the first group of a program
         wrap_maker(self._with_fresh_keys)
         _replace(self._init, self._on_init)
         _replace(self._destroy, self._on_destroy)
 
     def _with_fresh_keys(self, make: Make) -> Make:
-        """Let no group find in the store what an earlier one of the same name has left there."""
+        """Hide the keys that an earlier group of the same name has left in the store."""
         from torch.distributed import distributed_c10d
 
         signature = inspect.signature(make)
@@ -110,7 +94,7 @@ class UserGroup:
 
     def make(self, *arguments: Any, **options: Any) -> None:
         """Make the pool's group, as `init_process_group` does."""
-        # Keys in the store have both, and a rank that failed to make the group has counted it.
+        # Keys in the store have both counts, and a rank that failed to make the group counted it.
         self._made.clear()
         set_group_count(0)
         self._init(*arguments, **options)
@@ -129,7 +113,7 @@ class UserGroup:
             self.standing = None
 
     def bring_back(self) -> None:
-        """Let a program begin as the first one did, if an earlier one destroyed the group."""
+        """Undo a program's `destroy_process_group`, so that the next one begins as it did."""
         if self.standing is not None:
             set_default_group(self.standing)
             set_backend_name(self.standing, self._backend)
@@ -187,27 +171,25 @@ class UserGroup:
         restore_time_limits(self._time_limits)
 
     def _check_place(self, asked: dict[str, Any]) -> None:
-        """Refuse another world size or rank: what the program computes would be wrong."""
-        by_environment = (
-            not asked.get("store") and (asked.get("init_method") or "env://") == "env://"
-        )
+        """Refuse another world size or rank: the program's results would be wrong."""
+        init_method = asked.get("init_method") or "env://"
+        by_environment = not asked.get("store") and init_method == "env://"
         for name, ours in (("world_size", self._world_size), ("rank", self._rank)):
             given, where = asked.get(name, -1), f"{name}={{}}"
             if given == -1 and by_environment and name.upper() in os.environ:
                 given, where = int(os.environ[name.upper()]), f"{name.upper()}={{}} in os.environ"
             if given not in (-1, None, ours):
-                have = f"a pool of {self._world_size} ranks"
                 raise OtherGroupError(
                     "other_group",
                     f"init_process_group was called with {where.format(given)}, "
-                    f"but this is rank {self._rank} of {have}.",
+                    f"but this is rank {self._rank} of a pool of {self._world_size} ranks.",
                     f"Omit the argument, or start a pool with %dist_init -n {given}."
                     if name == "world_size"
                     else "Omit the argument, or pass int(os.environ['RANK']).",
                 )
 
     def _check_backend(self, asked: str) -> None:
-        """Warn if gloo has to do what NCCL was asked to do; refuse what the group cannot do."""
+        """Warn if gloo replaces NCCL; refuse a backend that the group does not have."""
         missing = _names(asked) - {"undefined"} - _names(self._backend)
         if not missing:
             return
@@ -237,7 +219,7 @@ def _names(backend: str) -> set[str]:
 
 
 def _replace(theirs: Callable[..., None], ours: Callable[..., None]) -> None:
-    """Put our function in place of torch's wherever torch has imported it by name."""
+    """Put our function in place of torch's in all modules that have imported it by name."""
 
     @wraps(theirs)
     def replaced(*arguments: Any, **options: Any) -> None:

@@ -1,9 +1,8 @@
-"""Everything a rank prints, also from C and from subprocesses, in order, without ever blocking.
+"""All output of a rank, also from C and from subprocesses, in order, without ever blocking.
 
-A pipe would do, were it not that somebody has to read it: C code that holds Python's lock while it
-writes more than 64 KiB would wait for a reader that waits for the lock. So file descriptors 1 and 2
-point to files in memory, which take any amount; what was read is punched out of them again, but
-for the last of it.
+A pipe needs a reader: C code that holds the GIL while it writes more than 64 KiB would wait for a
+reader that waits for the GIL. So file descriptors 1 and 2 point to files in memory without a size
+limit. What was read is punched out of them again, except for the end.
 """
 
 from __future__ import annotations
@@ -14,23 +13,25 @@ import os
 import tempfile
 import threading
 import time
+from contextvars import ContextVar, Token, copy_context
+from functools import partial
 from typing import Any
+
+from jupyter_client.session import extract_header
 
 from ...common.protocol.agents.rank_start import STDERR_KEPT, STDERR_START_BYTES
 from ...common.protocol.jupyter_messages import Content
-from ..ipykernel_internals import BaseStream
-from .outbox import Outbox
+from ..ipykernel_internals import OutStream
+from .iopub import Outbox
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _IN_MODIFY = 0x2
 _PUNCH_HOLE = 0x1 | 0x2  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 _FREE_EVERY = 1 << 20
-_POLL = 0.05
 _WATCHED = 16
-"""Up to how many ranks of a pool learn of each write at once, by inotify; of more, each looks 20
-times a second. By default a user may have 128 instances, for all programs together."""
+"""The largest pool whose ranks use inotify; in larger ones, each rank polls 20 times a second. By
+default a user may have 128 instances, for all programs together."""
 _seek = os.lseek
-_PAUSE = 0.005
 _WAS_READ = b"\0"
 
 
@@ -38,9 +39,9 @@ class MemoryFile:
     """An append-only file without a name: writers never block, readers follow the end.
 
     `descriptor` is for writing; it may be duplicated onto 1 or 2 and inherited by subprocesses.
-    `content` is for reading, by the agent too; what lies before `offset` was read here.
-    A program that truncates it (``> /dev/stdout`` in a shell) loses what was not read yet. That it
-    did so the first byte tells, which is zero where the file was read before: its size may be any.
+    `content` is for reading, by the agent too; what is before `offset` was read here.
+    If a program truncates it (``> /dev/stdout`` in a shell), what was not read yet is lost. The
+    first byte shows that, as it is zero once it was read; the size may be any.
     """
 
     def __init__(self, name: str) -> None:
@@ -57,7 +58,7 @@ class MemoryFile:
         self.offset = os.write(self.descriptor, _WAS_READ)
         self._freed = 0
         self.was_truncated = False
-        """Whether a program did that: then its size alone does not tell whether there is news."""
+        """Then its size alone does not tell whether there is news."""
 
     @property
     def has_news(self) -> bool:
@@ -89,38 +90,27 @@ class MemoryFile:
         return content
 
 
-class Writes:
-    """Waits for what is written to a rank's files in memory: one inotify instance for all."""
-
-    def __init__(self, files: list[MemoryFile]) -> None:
-        self._files = files
-        self._events = -1
-        if hasattr(os, "memfd_create") and int(os.environ["WORLD_SIZE"]) <= _WATCHED:
-            self._watch()
-
-    def _watch(self) -> None:
-        # The system allows only so many instances and watches; without one we look now and then.
-        events = _LIBC.inotify_init1(os.O_CLOEXEC)
-        paths = [f"/proc/self/fd/{file.content}".encode() for file in self._files]
-        if all(_LIBC.inotify_add_watch(events, path, _IN_MODIFY) >= 0 for path in paths):
-            self._events = events
-        elif events >= 0:
-            os.close(events)
-
-    def wait(self) -> None:
-        """Block until something may have been written."""
-        if self._events >= 0:
-            os.read(self._events, 4096)
-        else:
-            while not any(file.has_news for file in self._files):
-                time.sleep(_POLL)
+def _watch(files: list[MemoryFile]) -> int:
+    """Return a descriptor that can be read after a write to the files, or -1 without one."""
+    if not hasattr(os, "memfd_create") or int(os.environ["WORLD_SIZE"]) > _WATCHED:
+        return -1
+    events: int = _LIBC.inotify_init1(os.O_CLOEXEC)
+    paths = [f"/proc/self/fd/{file.content}".encode() for file in files]
+    if all(_LIBC.inotify_add_watch(events, path, _IN_MODIFY) >= 0 for path in paths):
+        return events
+    if events >= 0:  # the system limits instances and watches
+        os.close(events)
+    return -1
 
 
-class RankStream(BaseStream):
-    """`sys.stdout` or `sys.stderr` of a rank, taking in its file descriptor as well."""
+class RankStream(OutStream):
+    """`sys.stdout` or `sys.stderr` of a rank; it takes in its file descriptor as well."""
 
     def __init__(self, session: Any, pub_thread: Any, name: str, **options: Any) -> None:
-        super().__init__(session, pub_thread, name, **options)
+        self._header_of_thread: ContextVar[Content] = ContextVar("parent_header")
+        self.cell_header: Content = {}
+        """The header of the request whose cell the main thread runs."""
+        super().__init__(session, pub_thread, name, **options | {"watchfd": False})
         self._descriptor = {"stdout": 1, "stderr": 2}[name]
         self.captured = MemoryFile(f"rank-{name}")
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -130,24 +120,41 @@ class RankStream(BaseStream):
         self._alone = [self]
         self._forked = False
         self.cell_start = _unnamed_file(f"rank-{name}-cell")
-        """A file with where in `captured` the cell that runs, or ran last, began to write."""
+        """A file with the position in `captured` at which the last cell began to write."""
         self._started_at = 0
         os.register_at_fork(after_in_child=self._begin_anew)
         os.dup2(self.captured.descriptor, self._descriptor)
         if len(self._both) == 2:  # stderr is made after stdout
-            threading.Thread(
-                target=_follow, args=(self._both,), name="capture", daemon=True
-            ).start()
+            follow = partial(_follow, self._both)
+            threading.Thread(target=follow, name="capture", daemon=True).start()
+
+    @property
+    def parent_header(self) -> Content:
+        """The header of the request that this thread's output belongs to."""
+        return self._header_of_thread.get(self.cell_header)
+
+    @parent_header.setter
+    def parent_header(self, header: Content) -> None:
+        self._header_of_thread.set(header)
+        self.cell_header = header
 
     def set_parent(self, parent: Content) -> None:
-        """Note whose request is dealt with; what C code writes belongs to the main thread's."""
+        """Set the request of this thread's output; C code's belongs to the main thread's."""
         if threading.current_thread() is threading.main_thread():
-            super().set_parent(parent)
-        else:  # a completion, in a subshell beside a running cell
+            self.parent_header = extract_header(parent)
+        else:  # a completion, in a subshell during a cell
             self.set_thread_parent(parent)
 
+    def set_thread_parent(self, parent: Content) -> Token[Content]:
+        """Set it for this thread alone."""
+        return self._header_of_thread.set(extract_header(parent))
+
+    def reset_thread_parent(self, token: Token[Content]) -> None:
+        """Restore it."""
+        self._header_of_thread.reset(token)
+
     def begin_cell(self) -> None:
-        """Note that what is written from now on is of another cell."""
+        """Note that later output belongs to another cell."""
         size = _seek(self.captured.content, 0, os.SEEK_END)
         if size != self._started_at:
             self._started_at = size
@@ -158,18 +165,18 @@ class RankStream(BaseStream):
         return self._descriptor
 
     def write(self, string: str) -> int:
-        """Write after whatever C code or a subprocess has written before."""
-        __debuggerskip__ = True  # who steps over a `print` does not want to step into this
+        """Write after the earlier output of C code and subprocesses."""
+        __debuggerskip__ = True  # debuggers do not step from a `print` into this
         if self._forked or self.pub_thread is None or not isinstance(string, str):
             return self._write_otherwise(string)
         with self._outbox.lock:
-            # `print` writes a line's end by itself; to look at the other stream then is too dear.
+            # `print` writes a line's end by itself; looking at the other stream then costs time.
             for stream in self._both if string != "\n" else self._alone:
                 captured = stream.captured
                 size = _seek(captured.content, 0, os.SEEK_END)
                 if size != captured.offset or captured.was_truncated:
                     stream.take_in()
-            if self.name == "stderr":  # where the agent finds it, should this be our last word
+            if self.name == "stderr":  # where the agent finds it if the rank dies
                 os.write(self.captured.descriptor, string.encode(errors="backslashreplace"))
                 self.take_in(self.parent_header)
             else:
@@ -186,7 +193,7 @@ class RankStream(BaseStream):
         return len(string)
 
     def flush(self) -> None:
-        """Let what was printed be sent."""
+        """Send what was printed."""
         if not self._forked and self.pub_thread is not None:
             self.take_in()
             self._outbox.flush()
@@ -199,9 +206,8 @@ class RankStream(BaseStream):
     def take_in(self, parent: Content | None = None, final: bool = False) -> None:
         """Move what was written to the file descriptor into this stream.
 
-        `parent` is the header of the cell that wrote it, by default the one that runs: a thread of
-        an earlier cell that comes by must not take it for its own. With `final`, the
-        rest of a character is not waited for.
+        `parent` is the header of the cell that wrote it, by default the one that runs. With
+        `final`, an incomplete character is not held back.
         """
         with self._outbox.lock:
             if text := self._decoder.decode(self.captured.read_new(), final):
@@ -209,12 +215,31 @@ class RankStream(BaseStream):
 
 
 def _follow(streams: list[RankStream]) -> None:
-    writes = Writes([stream.captured for stream in streams])
+    files = [stream.captured for stream in streams]
+    events = _watch(files)
     while True:
-        writes.wait()
+        if events >= 0:
+            os.read(events, 4096)
+        else:
+            while not any(file.has_news for file in files):
+                time.sleep(0.05)
         for stream in streams:
             stream.take_in()
-        time.sleep(_PAUSE)  # many small writes must not wake us, and take Python's lock, each
+        time.sleep(0.005)  # or each of many small writes would take the GIL
+
+
+def let_threads_inherit_context() -> None:
+    """Give each new thread the context of its maker: it holds the cell that output belongs to.
+
+    Only Python 3.14 has an option for this, ``-X thread_inherit_context=1``.
+    """
+    start = threading.Thread.start
+
+    def start_in_context(thread: threading.Thread) -> None:
+        thread.run = partial(copy_context().run, thread.run)  # type: ignore[method-assign]
+        start(thread)
+
+    threading.Thread.start = start_in_context  # type: ignore[method-assign,assignment]
 
 
 def _unnamed_file(name: str) -> int:
@@ -226,7 +251,7 @@ def _unnamed_file(name: str) -> int:
 
 
 def take_in_everything(streams: list[RankStream]) -> None:
-    """Take in all that was written so far, C's buffers included."""
+    """Take in all earlier output, including C's buffers."""
     _LIBC.fflush(None)
     for stream in streams:
         stream.take_in(final=True)

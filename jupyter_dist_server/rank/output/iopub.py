@@ -1,69 +1,165 @@
-"""The rank's iopub channel: only what somebody subscribed to, and text before what follows it."""
+"""The rank's iopub channel: output in order, without delay, limited, and only for subscribers."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter, deque
-from collections.abc import Callable
+import threading
+import time
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from jupyter_client.jsonutil import json_default
+from jupyter_client.session import DELIM
 
+from ...common.protocol.jupyter_messages import Content
 from ..ipykernel_internals import BasePubThread
-from .outbox import Outbox
+from .budget import Budget
 
-_SOON = 0.02
-"""Seconds."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
-"""Half a pair: it may be in a string, but UTF-8 has nothing for it."""
+SOON = 0.002
+"""Seconds that the first text after a pause waits, so that a line and its end go together."""
+STEADY = 0.03
+"""Seconds between two messages while a rank prints without a pause."""
+_DISPLAYED = (b"display_data", b".execute_result")  # topics of displays, and of ``clear_output``
+_MESSAGE = 1 << 16  # characters at which a message is sent at once
+_LATE = 100  # the number of ended cells for whose threads the output limit is remembered
+_TICK = 0.02
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half a pair: a string may have it, but not UTF-8
+
+
+class Outbox:
+    """Text of both streams of a rank, in the order in which it was printed."""
+
+    def __init__(self, session: Any, pub_thread: Any) -> None:
+        self.lock = threading.RLock()
+        self._session = session
+        self._pub_thread = pub_thread
+        self._runs: list[tuple[Content, str, list[str]]] = []
+        """Header of the cell, stream, and pieces of text."""
+        self._size = 0
+        self._scheduled = False
+        self._sent_at = 0.0
+        self._budgets: dict[str, Budget] = {}
+        self._late: OrderedDict[str, Budget] = OrderedDict()
+        """The budgets of ended cells; those that printed last are at the end."""
+
+    def begin(self, cell: str, budget: Budget) -> None:
+        """Limit what a cell, named by its message's ID, may show."""
+        self._budgets[cell] = budget
+
+    def end(self, cell: str, parent: Content) -> None:
+        """Send what a cell has printed, and the end of a cut output."""
+        self.send()
+        budget = self._budgets.pop(cell)
+        if last := budget.close():
+            self._publish(parent, "stdout", last)
+        self._late[cell] = budget.for_late_output()
+        if len(self._late) > _LATE:
+            self._late.popitem(last=False)
+
+    def put(self, parent: Content, stream: str, text: str) -> None:
+        """Take text, with the lock held; it is sent soon."""
+        if self._runs and (last := self._runs[-1])[0] is parent and last[1] == stream:
+            last[2].append(text)
+        else:
+            self._runs.append((parent, stream, [text]))
+        self._size += len(text)
+        if self._size > _MESSAGE and (text.endswith("\n") or self._size > 2 * _MESSAGE):
+            self.send()  # with whole lines, if possible: `print` writes a line's end by itself
+        elif not self._scheduled:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        self._scheduled = True
+        delay = SOON if time.monotonic() - self._sent_at > 0.1 else STEADY
+        loop = self._pub_thread.io_loop
+        self._pub_thread.schedule(lambda: loop.call_later(delay, self.send))
+
+    def flush(self) -> None:
+        """Send now, unless a message was sent just before; then the next one includes it."""
+        if time.monotonic() - self._sent_at > SOON:
+            self.send()
+
+    def send(self) -> None:
+        """Send everything, before any later message."""
+        with self.lock:
+            runs, self._runs, self._size, self._scheduled = self._runs, [], 0, False
+            if runs:
+                self._sent_at = time.monotonic()
+            for parent, stream, pieces in runs:
+                text = "".join(pieces)
+                if budget := self._budget_of(parent.get("msg_id", "")):
+                    text = budget.spend(text)
+                if text:
+                    self._publish(parent, stream, text)
+
+    def admits(self, frames: Sequence[bytes]) -> bool:
+        """Tell whether to send a message: any but a display over its cell's budget."""
+        if not frames[0].endswith(_DISPLAYED):
+            return True
+        header, parent, content = (bytes(frames[frames.index(DELIM) + n]) for n in (2, 3, 5))
+        with self.lock:
+            cell = json.loads(parent)
+            budget = self._budget_of(cell.get("msg_id", ""))
+            if budget is None:
+                return True
+            if json.loads(header)["msg_type"] == "clear_output":
+                budget.displays.clear()
+                return True
+            admitted = budget.displays.admits(content)
+            if not admitted and (said := budget.displays.begins_to_cut):
+                self._publish(cell, "stdout", said)
+            return admitted
+
+    def _budget_of(self, cell: str) -> Budget | None:
+        if cell in self._late:
+            self._late.move_to_end(cell)
+            return self._late[cell]
+        return self._budgets.get(cell)
+
+    def _publish(self, parent: Content, stream: str, text: str) -> None:
+        self._session.send(
+            self._pub_thread,
+            "stream",
+            {"name": stream, "text": text},
+            parent={"header": parent},
+            ident=f"stream.{stream}".encode(),
+        )
+
+    def forget(self) -> None:
+        """Start again in a forked worker: the rank itself sends what it had queued."""
+        self.lock = threading.RLock()
+        self._runs, self._size, self._scheduled, self._budgets = [], 0, False, {}
 
 
 class PubThread(BasePubThread):
-    """Sends a rank's outputs, in a thread of its own.
-
-    Parameters
-    ----------
-    socket : zmq.Socket
-        The iopub channel's.
-    session : Session
-        Of the rank.
-    pipe : str
-        Where messages of forked workers come in; ipykernel forwards them.
-
-    Attributes
-    ----------
-    sent : int
-        How many messages were sent.
-    outbox : Outbox
-        Text that was printed, and goes out before any other message.
-    """
+    """Sends a rank's outputs, in its own thread."""
 
     def __init__(self, socket: Any, session: Any, pipe: str) -> None:
         self.sent = 0
+        """The number of sent messages."""
         self._woken = self._ticking = False
         self._calls: deque[Callable[[], Any]] = deque()
         self._subscriptions: Counter[bytes] = Counter()
         super().__init__(socket, session, pipe)
         session.pack = partial(_pack, session.pack)
         self.outbox = Outbox(session, self)
+        """Printed text; it is sent before any other message."""
         self.captured: list[Any] = []
         """Both streams, see `RankStream`."""
 
     def on_subscription(self, topic: bytes, more: bool) -> None:
-        """Count those who have subscribed to a topic."""
+        """Count the subscribers of a topic."""
         self._subscriptions[topic] += 1 if more else -1
 
     def wanted(self, topic: bytes) -> bool:
-        """Whether somebody has subscribed to a topic; if not, nobody would get the message."""
+        """Tell whether a client would get messages of this topic."""
         return any(n > 0 and topic.startswith(s) for s, n in list(self._subscriptions.items()))
 
     def schedule(self, call: Callable[[], Any]) -> None:
-        """Call something in the thread; wake it once for all that waits.
-
-        ipykernel wakes it through a socket, which takes longer, and only so many messages.
-        """
+        """Call something in the thread; wake it once for all waiting calls, unlike ipykernel."""
         if not self.thread.is_alive():
             call()
             return
@@ -73,20 +169,20 @@ class PubThread(BasePubThread):
             self.io_loop.add_callback(self._call)
 
     def send_soon(self, frames: list[bytes]) -> None:
-        """Send a message that nobody waits for: at once, or a moment after the last one.
+        """Send a message without a hurry: at once, or a moment after the last one.
 
-        To wake the thread for each would take longer than a small cell.
+        Waking the thread for each would take longer than a small cell.
         """
         self._calls.append(partial(self.socket.send_multipart, frames))
         if not self._ticking:
             self._ticking = True
-            self.schedule(partial(self.io_loop.call_later, _SOON, self._tick))
+            self.schedule(partial(self.io_loop.call_later, _TICK, self._tick))
 
     def _tick(self) -> None:
-        self._ticking = False  # first: who queues a message after the next line begins anew
+        self._ticking = False  # first: a message that is queued after the next line starts a tick
         if self._calls:
             self._ticking = True
-            self.io_loop.call_later(_SOON, self._tick)
+            self.io_loop.call_later(_TICK, self._tick)
             self._call()
 
     def _call(self) -> None:
@@ -103,7 +199,7 @@ class PubThread(BasePubThread):
 
 
 def _pack(pack: Callable[[Any], bytes], message: Any) -> bytes:
-    """Serialise a part of a message, also one with lone surrogates."""
+    """Serialize a part of a message, also one with lone surrogates."""
     try:
         return pack(message)
     except UnicodeEncodeError:

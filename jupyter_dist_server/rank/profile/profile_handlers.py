@@ -1,4 +1,4 @@
-"""A rank's profile of its last cell that had one."""
+"""A rank's profile of its last profiled cell."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import contextlib
 import gzip
 import logging
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from ...common.protocol.ranks.profile_messages import ProfileRequest, RankProfile
 from ...common.protocol.ranks.rank_messages import ProfileOptions
 from .. import clock
-from ..request_handlers import Asked, hears
-from ..variables.long_answers import LongAnswers
-from ..variables.value_handlers import describe
+from ..request_handlers import Asked, LongAnswers, describe, hears
 from ..waits.flight_recorder import recorded_since
 from .read_trace import read_trace
 from .recording import Recording
@@ -25,9 +24,7 @@ class ProfileHandlers(LongAnswers):
     """What `RankKernel` answers about the profile of a cell."""
 
     _recording: Recording | None = None
-    _why_not = ""
-    """Why there is no recording of the last cell that was to have one."""
-    _trace = b""
+    _why_not = ""  # why the last cell that should be profiled has no recording
 
     @contextlib.contextmanager
     def profiled(self, options: ProfileOptions | None) -> Iterator[Recording | None]:
@@ -35,14 +32,13 @@ class ProfileHandlers(LongAnswers):
         if options is None:
             yield None
             return
-        self._recording, self._why_not, self._trace = None, "", b""
+        self._recording, self._why_not = None, ""
         recording = None
         try:
             recording = Recording(options)
             recording.start()
         except Exception as error:  # of torch's profiler
-            _LOG.info("The cell cannot be profiled.", exc_info=True)  # the report says so
-            self._why_not = describe(error)
+            self._note_failure(error)
             if recording is not None:
                 with contextlib.suppress(Exception):  # it may not have begun
                     recording.stop()
@@ -51,29 +47,27 @@ class ProfileHandlers(LongAnswers):
             yield recording
         finally:
             if recording is not None:
-                with self._noting_failure():
+                try:
                     recording.stop()
                     self._recording = recording
+                except Exception as error:  # of torch's profiler
+                    self._note_failure(error)
 
-    @contextlib.contextmanager
-    def _noting_failure(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:  # of torch's profiler
-            _LOG.info("The profile of the cell cannot be kept.", exc_info=True)
-            self._why_not = describe(error)
+    def _note_failure(self, error: Exception) -> None:
+        _LOG.info("The cell cannot be profiled.", exc_info=True)  # the report says so
+        self._why_not = describe(error)
 
     @hears(ProfileRequest)
     def dist_profile_request(self, asked: Asked[ProfileRequest]) -> None:
-        """Tell where the time went, and send the trace."""
-        self._begin_to_tell(self._tell_profile, asked, self._trace_buffers)
+        """Report where the time went, and send the trace."""
+        self._answer_from_thread(asked, self._tell_profile)
 
-    def _tell_profile(self, _: ProfileRequest) -> RankProfile:
+    def _tell_profile(self) -> tuple[RankProfile, Sequence[memoryview]]:
         recording, self._recording = self._recording, None  # it is asked for once, and may be large
         if recording is None:
-            return RankProfile(status="failed" if self._why_not else "none", why=self._why_not)
+            status: Literal["failed", "none"] = "failed" if self._why_not else "none"
+            return RankProfile(status=status, why=self._why_not), ()
         text = recording.export()
-        self._trace = gzip.compress(text, 3)
         entries = recorded_since(recording.started)
         profile = reduce(
             read_trace(text),
@@ -82,8 +76,4 @@ class ProfileHandlers(LongAnswers):
             recording.steps,
             (recording.started, recording.ended),
         )
-        return clock.shared_profile(profile)
-
-    def _trace_buffers(self) -> Sequence[memoryview]:
-        trace, self._trace = self._trace, b""
-        return [memoryview(trace)]
+        return clock.shared_profile(profile), [memoryview(gzip.compress(text, 3))]

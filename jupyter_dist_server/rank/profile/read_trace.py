@@ -1,4 +1,4 @@
-"""Reads a trace of torch's profiler: the events that are of interest here."""
+"""Reads a trace of torch's profiler."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ _BETWEEN_CPU_AND_GPU = ("Memcpy HtoD", "Memcpy DtoH")
 _LAUNCHES = ("cuda_runtime", "cuda_driver")
 _NCCL = re.compile(r"nccl\w*?[Kk]ernel_?(\w*?)(_|\(|$)")
 
-_CPU = 0
-"""As torch numbers types of devices."""
+_CPU = 0  # torch's number for this type of device
 
 
 class _Arguments(msgspec.Struct, frozen=True):
-    """Those of an event that are of use."""
+    """The arguments of an event."""
 
     total: float = msgspec.field(name="Total Allocated", default=0)
     device_type: int = msgspec.field(name="Device Type", default=_CPU)
@@ -32,7 +31,7 @@ class _Arguments(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """Something that took time; in microseconds."""
+    """An event with a duration; times in microseconds."""
 
     ph: str
     name: str = ""
@@ -54,38 +53,23 @@ class Communication(msgspec.Struct, frozen=True):
     begin: float
     end: float
     name: str
-    """As torch has it, such as ``gloo:all_reduce``."""
+    """torch's name, such as ``gloo:all_reduce``."""
     op: str
     group: str
     is_message: bool
 
 
 class Trace:
-    """A trace; times in seconds since 1970.
-
-    Parameters
-    ----------
-    events : list of Event
-        All of them.
-    base : float
-        The moment from which they count.
-
-    Attributes
-    ----------
-    on_gpu : bool
-        Whether a GPU computes.
-    communication : list of Communication
-        In the order in which they began.
-    """
+    """A trace; times in seconds since 1970. Events count from `base`."""
 
     def __init__(self, events: list[Event], base: float) -> None:
         self._base = base
         self._events = [event for event in events if event.ph == "X"]
         found = [c for c in map(self._communication, self._events) if c is not None]
         self.communication = sorted(found, key=lambda c: c.begin)
-        self.on_gpu = any(
-            event.cat in _KERNELS and not event.name.startswith("nccl") for event in self._events
-        )
+        kernels = [event for event in self._events if event.cat in _KERNELS]
+        self.on_gpu = any(not event.name.startswith("nccl") for event in kernels)
+        """Whether a GPU computes."""
         totals = [
             event.args.total
             for event in events
@@ -117,7 +101,7 @@ class Trace:
         return [self.time(e) for e in self._events if e.name.startswith(_BETWEEN_CPU_AND_GPU)]
 
     def done(self, moment: float) -> float:
-        """Return when the GPU had done what the host had launched by a moment; at least that."""
+        """Return when the GPU had finished what was launched before a moment, or that moment."""
         launched = {
             event.args.correlation
             for event in self._events
@@ -131,7 +115,7 @@ class Trace:
         return max((moment, *ends))
 
     def operations(self) -> list[Interval]:
-        """Return when the CPU computed: operations of torch that wait for no other rank."""
+        """Return when the CPU computed: torch's operations that do not wait for another rank."""
         begun: dict[int | str, list[float]] = {}
         operations = [e for e in self._events if e.cat == "cpu_op"]
         for event in operations:
@@ -146,7 +130,7 @@ class Trace:
         ]
 
     def annotations(self) -> list[tuple[Interval, str]]:
-        """Return the user's `record_function`: on the GPU, if it computes."""
+        """Return the user's `record_function` blocks: on the GPU, if it computes."""
         category = "gpu_user_annotation" if self.on_gpu else "user_annotation"
         theirs = ("enumerate(", "Optimizer.", "DistributedDataParallel.", "ProfilerStep#", "nccl:")
         return [
@@ -174,12 +158,6 @@ def _any_between(moments: list[float], begin: float, end: float) -> bool:
 
 
 def read_trace(text: bytes) -> Trace:
-    """Read a trace as `export_chrome_trace` writes it.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
+    """Read a trace of `export_chrome_trace`; raises `ValueError` if it is none."""
     file = msgspec.json.decode(text, type=_File, strict=False)
     return Trace(file.traceEvents, file.baseTimeNanoseconds / 1e9)

@@ -1,37 +1,95 @@
-"""The recording of one cell, by torch's profiler; no rank waits for another one in it."""
+"""The recording of one cell by torch's profiler; ranks do not wait for each other in it."""
 
 from __future__ import annotations
 
 import logging
+import sys
 import tempfile
+import threading
 import time
 import warnings
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
 
 from ...common.protocol.ranks.rank_messages import ProfileOptions
+from ...common.recorded_collectives import is_cell, is_own, place_at
 from ..torch_internals import profiler_runs
+from ..users_code import runs_users_code
+from ..waits.evidence_handlers import called_at
 from ..waits.flight_recorder import quiet_stderr
-from .line_sampler import Sampler
+
+
+class Sample(NamedTuple):
+    """What the main thread did between two looks."""
+
+    begin: float
+    end: float
+    place: str
+    """Such as ``time.sleep, In[4] line 7``."""
+
+
+class Sampler:
+    """Looks at the main thread from another thread."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, CodeType | None, int, int]] = []
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="dist profile", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._ended.set()
+        self._thread.join()
+
+    def samples(self) -> list[Sample]:
+        """Return what was seen; a late look counts for all the time before it."""
+        name = cache(_name)
+        return [
+            Sample(before[0], moment, name(code, line, at))
+            for before, (moment, code, line, at) in zip(self._seen, self._seen[1:], strict=False)
+            if code is not None
+        ]
+
+    def _look(self) -> None:
+        main = threading.main_thread().ident or 0
+        self._seen.append((time.time(), None, 0, 0))
+        while not self._ended.wait(0.005):
+            frame = _users_frame(sys._current_frames().get(main))
+            at = (frame.f_code, frame.f_lineno, frame.f_lasti) if frame else (None, 0, 0)
+            self._seen.append((time.time(), *at))
+            del frame  # it holds all variables of the cell's functions
+
+
+def _users_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost frame of a cell's code, or of a script and its modules."""
+    own = None
+    while frame is not None and not runs_users_code(frame.f_code):
+        if is_cell(frame.f_code.co_filename):
+            return frame
+        if own is None and is_own(frame.f_code.co_filename):
+            own = frame
+        frame = frame.f_back
+    return own if frame is not None else None
+
+
+def _name(code: CodeType, line: int, at: int) -> str:
+    place = place_at(code.co_filename, line)
+    where = f"{place.file} line {place.line}"
+    call = called_at(code, at)
+    return f"`{call}`, {where}" if call else where
+
 
 _LOG = logging.getLogger(__name__)
 
 
 class Recording:
-    """Records from `start` to `stop`, both called by the main thread.
-
-    Parameters
-    ----------
-    options : ProfileOptions
-        What is recorded.
-
-    Attributes
-    ----------
-    started, ended : float
-        When the cell began, and when it ended or enough steps were recorded.
-    steps : list of float
-        When each step of the optimizer ended.
-    """
+    """Records from `start` to `stop`, both called by the main thread."""
 
     def __init__(self, options: ProfileOptions) -> None:
         import torch
@@ -49,7 +107,9 @@ class Recording:
         self._failure: Exception | None = None
         self.sampler = Sampler()
         self.started = self.ended = 0.0
+        """When the cell began, and when it ended or enough steps were recorded."""
         self.steps: list[float] = []
+        """When each step of the optimizer ended."""
 
     def start(self) -> None:
         """Begin."""
@@ -66,7 +126,7 @@ class Recording:
         self.sampler.start()
 
     def wait_for_gpu(self) -> None:
-        """Wait until the GPU has done what the cell has launched, as that is a part of it."""
+        """Wait until the GPU has done the work of the cell."""
         import torch
 
         if self._is_on and torch.cuda.is_initialized():
@@ -76,13 +136,7 @@ class Recording:
                 _LOG.info("The GPU has failed.", exc_info=True)
 
     def stop(self) -> None:
-        """End; whatever was recorded stays.
-
-        Raises
-        ------
-        Exception
-            What torch's profiler raised, now or when enough steps were recorded.
-        """
+        """End, and keep the recording; raises what torch's profiler raised, also earlier."""
         if self._failure:
             raise self._failure
         if not self._is_on:
@@ -92,7 +146,7 @@ class Recording:
         self._hook.remove()
         self._optimizer = None
         self.sampler.stop()
-        if not profiler_runs():  # to export what torch has then ends the process
+        if not profiler_runs():  # then torch's export would end the process
             raise RuntimeError("the cell used a profiler of torch itself, which ended this one")
         with quiet_stderr():
             self._profiler.stop()
@@ -105,7 +159,6 @@ class Recording:
             return file.read_bytes()
 
     def _note_step(self, optimizer: Any, arguments: Any, options: Any) -> None:
-        """Note the end of a step: that of the first optimizer, if there are several."""
         self._optimizer = self._optimizer or optimizer
         if not self._is_on or optimizer is not self._optimizer:
             return
@@ -114,5 +167,5 @@ class Recording:
             try:
                 self.wait_for_gpu()
                 self.stop()
-            except Exception as error:  # the user's `optimizer.step()` has no part in it
+            except Exception as error:  # must not fail the user's `optimizer.step()`
                 self._failure = error

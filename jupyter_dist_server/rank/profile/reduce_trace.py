@@ -1,4 +1,4 @@
-"""From a trace to the numbers that are compared between ranks."""
+"""Reduces a trace to the numbers that are compared between ranks."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from collections.abc import Iterable, Sequence
 from ...common.protocol.ranks.profile_messages import CollectiveTime, RankProfile, Spent, SpentOn
 from ...common.recorded_collectives import TorchEntry
 from ...common.time_intervals import Interval, coarse, common, length, union, within, without
-from .line_sampler import Sample
 from .read_trace import Communication, Trace
+from .recording import Sample
 
-_MOST = 2000
-"""Collectives that are told."""
-_TOLD = 5
-"""Things that are told of each collective."""
+_MOST = 2000  # collectives that are reported
+_TOLD = 5  # items that are reported for each collective
 _MOST_SPANS = 1000
-"""Times that are told in which the rank computed, and as many in which it communicated."""
+"""Intervals that are reported in which the rank computed, and the same for communication."""
 _SHORT = 0.0005
-"""Seconds below which something is not worth telling."""
+"""Seconds below which an item is not reported."""
 
 _Label = tuple[SpentOn, str]
 _Labelled = list[tuple[float, float, _Label]]
@@ -32,20 +30,10 @@ def reduce(
     steps: Sequence[float],
     cell: Interval,
 ) -> RankProfile:
-    """Return what a rank tells of its profile.
+    """Return a rank's summary of the trace of a cell, which began and ended at the times in `cell`.
 
-    Parameters
-    ----------
-    trace : Trace
-        Of the cell.
-    samples : sequence of Sample
-        Which lines it was at.
-    entries : sequence of TorchEntry
-        The collectives that torch's flight recorder has of it.
-    steps : sequence of float
-        When each step of the optimizer ended.
-    cell : tuple of float
-        When the cell began and ended.
+    `samples` are the lines of its main thread, `entries` the cell's collectives in torch's flight
+    recorder, and `steps` the ends of the optimizer's steps.
     """
     started, ended = cell
     dropped = 1 if len(steps) > 2 else 0
@@ -58,7 +46,7 @@ def reduce(
     busy = union(trace.kernels() if trace.on_gpu else trace.operations())
     spans = union((c.begin, c.end) for c in trace.communication)
     if trace.on_gpu:
-        inputs = without(inputs, busy)  # the GPU did not have to wait for it
+        inputs = without(inputs, busy)  # the GPU did not wait for it
     else:
         busy = without(busy, inputs)
     window = [(begin, end)]
@@ -67,7 +55,7 @@ def reduce(
     labelled: _Labelled = [(b, e, ("annotation", name)) for (b, e), name in trace.annotations()]
     labelled += [(b, e, ("input", "DataLoader")) for b, e in inputs]
     labelled += [(b, e, (gpu, "kernels")) for b, e in busy if trace.on_gpu]
-    hidden = busy if trace.on_gpu else []  # what the host does meanwhile keeps nobody waiting
+    hidden = busy if trace.on_gpu else []  # the GPU does not wait for the host then
     places: _Labelled = [
         (b, e, ("place", sample.place))
         for sample in samples
@@ -100,9 +88,9 @@ def reduce(
 def _numbered(
     communication: Iterable[Communication], entries: Sequence[TorchEntry]
 ) -> list[tuple[Communication, str, int]]:
-    """Return the collectives with group and number: the recorder knows the last ones of gloo."""
+    """Return the collectives with group and number; the recorder knows the last ones of gloo."""
     collectives = [c for c in communication if not c.is_message]
-    last = collectives[-len(entries) :] if entries else []
+    last = collectives[-len(entries) :]
     if entries and [c.name for c in last] == [entry.profiling_name for entry in entries]:
         return [
             (c, entry.process_group[0], entry.collective_seq_id)
@@ -124,7 +112,7 @@ def _collectives(
 ) -> list[CollectiveTime]:
     exposed, counted = {}, 0.0
     for c, *_ in sorted(told, key=lambda one: one[0].end):
-        # Of collectives at the same time, the first one that ends is what is waited for.
+        # Of simultaneous collectives, the rank waits for the first one that ends.
         exposed[id(c)] = length(within(alone, max(c.begin, counted), c.end))
         counted = max(counted, c.end)
     segments, last = [], begin
@@ -149,7 +137,7 @@ def _collectives(
 def _spent(
     labelled: _Labelled, segments: list[tuple[float, float, int]]
 ) -> dict[int, Counter[_Label]]:
-    """Return for how long each thing was done in segments of time, which do not overlap."""
+    """Return the time of each activity in segments of time, which do not overlap."""
     found: dict[int, Counter[_Label]] = {}
     begins = [begin for begin, _, _ in segments]
     for begin, end, label in labelled:
@@ -163,7 +151,6 @@ def _spent(
 
 
 def _told(spent: Counter[_Label]) -> list[Spent]:
-    """Return what took longest, of each kind."""
     told: list[Spent] = []
     kinds: Counter[SpentOn] = Counter()
     for (on, name), seconds in spent.most_common():

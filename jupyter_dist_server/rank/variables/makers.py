@@ -1,4 +1,4 @@
-"""Which cell has made a variable."""
+"""The cell that has made a variable."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ from typing import Any
 class Makers:
     """Notes the variables that are new, or other objects than before, when a cell ends.
 
-    Objects are not kept alive. Those without weak references, such as numbers and lists, are told
-    apart by their address, which may be used again. IPython's copies of cells (`_i12`) are left
-    out: there is one more after each cell.
+    Objects are not kept alive. Those without weak references, such as numbers and lists, are
+    identified by their address, which may be used again.
     """
 
     def __init__(self) -> None:
         self._known: dict[Any, tuple[Any, int | None]] = {}
-        """By name: what tells the object, and the notebook's number of the cell."""
+        """By name: a reference to the object, and the cell's number in the notebook."""
 
     def note(self, variables: Mapping[Any, Any], cell: int | None) -> None:
-        """Note what has changed since the last time; `None` is no cell, such as a push."""
+        """Note what has changed since the last time; `None` is a change outside of cells."""
         known = self._known
         self._known = {
             name: known[name]
             if name in known and _is(known[name][0], value)
             else (_reference(value), cell)
             for name, value in list(variables.items())
-            # `globals()` takes any key.
+            # IPython's copies of cells are left out; `globals()` takes any key.
             if not (type(value) is str and isinstance(name, str) and name.startswith("_i"))
         }
 
     def cell_of(self, name: str, value: Any) -> int | None:
-        """Return the cell that made a variable, if it is still what that cell made."""
+        """Return the cell that made a variable, if it still is the same object."""
         reference, cell = self._known.get(name, (None, None))
         return cell if _is(reference, value) else None
 

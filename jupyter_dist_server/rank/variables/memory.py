@@ -1,24 +1,48 @@
-"""The memory that variables hold, and that a training step would take."""
+"""The memory of variables, and of a training step; and the lines of code that exhausted a GPU's.
+
+From the first use of CUDA on, torch records the Python stack of each allocation, which takes
+about 2 µs: https://docs.pytorch.org/docs/stable/torch_cuda_memory.html.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
+import os
+import pickle
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ...common.protocol.ranks.memory_messages import EstimateReply, Held, TorchUse
-from ..torch_memory import fake_mode, map_tensors, peak_of_step, tensors_in
-from .digest import local_part
-from .leaves import leaves_of
+from ...common.protocol.ranks.evidence import CodePlace
+from ...common.protocol.ranks.memory_messages import (
+    Allocated,
+    EstimateReply,
+    Exhausted,
+    Held,
+    TorchUse,
+)
+from ...common.recorded_collectives import TorchFrame, users_place
+from ..torch_memory import (
+    fake_mode,
+    map_tensors,
+    memory_snapshot,
+    peak_of_step,
+    record_memory,
+    tensors_in,
+)
+from .leaves import leaves_of, local_part
 
 _LOG = logging.getLogger(__name__)
 
-_MOST = 50
-"""Variables that are told."""
+_MOST = 50  # variables that are reported
+_ENTRIES = 10_000  # allocations that are kept; each takes several KiB in a snapshot
+_MOST_LINES = 10  # lines that are reported
 
 Storage = tuple[str, int]
 """A block of memory: its device and address."""
@@ -29,10 +53,10 @@ def held_by(
     hidden: Iterable[tuple[str, Any]],
     cell_of: Callable[[str, Any], int | None],
 ) -> tuple[list[Held], int]:
-    """Return which variables hold memory in tensors and arrays, and how much all of them do.
+    """Return the variables with tensors and arrays, and the bytes of all of them together.
 
-    A variable that cannot be looked at counts as far as it can be. A hidden one is left out if
-    others hold all that it holds.
+    A variable that cannot be read counts as far as possible. A hidden one is left out if others
+    hold all that it holds.
     """
     every: dict[Storage, int] = {}
     held = []
@@ -45,7 +69,7 @@ def held_by(
                 blocks.update(_blocks(leaf.value))
                 if getattr(leaf.value, "is_leaf", False):  # torch warns of any other's
                     gradients.update(_blocks(getattr(leaf.value, "grad", None)))
-        except Exception:  # of a class of the user's
+        except Exception:  # of the user's class
             _LOG.info("`%s` cannot be looked at.", name, exc_info=True)
         is_listed = blocks and not (is_hidden and blocks.keys() <= every.keys())
         every |= blocks | gradients
@@ -57,7 +81,7 @@ def held_by(
 
 
 def torch_use(device: str) -> TorchUse | None:
-    """Return what torch uses of a rank's GPU."""
+    """Return torch's use of a rank's GPU."""
     torch = sys.modules["torch"]
     if device == "cpu" or not torch.cuda.is_initialized():
         return None
@@ -70,10 +94,10 @@ def torch_use(device: str) -> TorchUse | None:
 
 
 def estimate(model: Any, optimizer: Any, batch: Any) -> EstimateReply:
-    """Return the most memory that a step takes, from tensors that have a shape and no content.
+    """Return the peak memory of a training step, computed with tensors that have no content.
 
     The step is ``model(batch)``, the sum of what it returns, `backward`, and the optimizer's
-    `step`. Nothing of the user's is changed.
+    `step`. The user's objects are not changed.
     """
     torch = sys.modules["torch"]
     wrapped = torch.nn.parallel.DistributedDataParallel
@@ -116,7 +140,6 @@ def estimate(model: Any, optimizer: Any, batch: Any) -> EstimateReply:
 
 
 def _groups(optimizer: Any, known: dict[int, Any]) -> list[dict[str, Any]]:
-    """Return the groups of an optimizer, with other parameters."""
     return [
         group | {"params": [known[id(parameter)] for parameter in group["params"]]}
         for group in optimizer.param_groups
@@ -124,7 +147,7 @@ def _groups(optimizer: Any, known: dict[int, Any]) -> list[dict[str, Any]]:
 
 
 def _sum(result: Any) -> Any:
-    """Return one number of whatever a model returns: its loss, or the sum of its tensors."""
+    """Return one number from the result of a model: its loss, or the sum of its tensors."""
     torch = sys.modules["torch"]
     loss = getattr(result, "loss", None)
     if isinstance(loss, torch.Tensor):
@@ -144,3 +167,68 @@ def _blocks(value: Any) -> Iterator[tuple[Storage, int]]:
         while isinstance(value.base, numpy.ndarray):
             value = value.base
         yield ("cpu", value.ctypes.data), value.nbytes
+
+
+class MemoryHistory:
+    """The allocations of one rank; the last snapshot is in a file, for https://pytorch.org/memory_viz."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._kept_at = 0.0
+        self.exhausted: Exhausted | None = None
+        """What filled the memory in the last cell."""
+
+    def begin(self) -> None:
+        """Record from the first use of CUDA on, unless the user has turned it off."""
+        if os.environ.get("JUPYTER_DIST_MEMORY_HISTORY") == "0":
+            return
+        record_memory(_ENTRIES, lambda: self.keep(memory_snapshot))
+
+    def keep(self, read: Callable[[], Mapping[str, Any]]) -> None:
+        """Note what fills the memory, which is exhausted; raise nothing, as torch will."""
+        # Code that searches for the largest batch fails often.
+        if self.exhausted and time.monotonic() < self._kept_at + 10:
+            return
+        by_line: list[Allocated] = []
+        file, new, allocated = "", self._file.with_suffix(".new"), 0
+        try:
+            snapshot = read()
+            by_line = allocated_by_line(snapshot)
+            allocated = sum(block["size"] for block in _allocated_blocks(snapshot))
+            new.write_bytes(pickle.dumps(snapshot))
+            os.replace(new, self._file)
+            file = str(self._file)
+        except Exception:
+            _LOG.exception("What fills the memory of the GPU could not be kept.")
+            with contextlib.suppress(OSError):
+                new.unlink()
+        self.exhausted = Exhausted(by_line, file, allocated)
+        self._kept_at = time.monotonic()
+
+    def forget(self) -> None:
+        """Forget the last cell's, as another one begins."""
+        self.exhausted = None
+
+
+def allocated_by_line(snapshot: Mapping[str, Any]) -> list[Allocated]:
+    """Return the memory of each line of the user's code in a snapshot, the largest first.
+
+    Threads of `backward()` have no Python stack: their memory is left out.
+    """
+    by_line: dict[CodePlace, int] = {}
+    for block in _allocated_blocks(snapshot):
+        frames = [
+            TorchFrame(frame["name"], frame["filename"], frame["line"])
+            for frame in block.get("frames", ())
+        ]
+        if place := users_place(frames):
+            by_line[place] = by_line.get(place, 0) + block["size"]
+    largest = sorted(by_line.items(), key=lambda item: -item[1])[:_MOST_LINES]
+    return [Allocated(place, nbytes) for place, nbytes in largest]
+
+
+def _allocated_blocks(snapshot: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for segment in snapshot["segments"]:
+        for block in segment["blocks"]:
+            if block["state"] == "active_allocated":
+                yield block

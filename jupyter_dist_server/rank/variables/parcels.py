@@ -24,12 +24,9 @@ from ...common.protocol.ranks.parcel_messages import (
 from ..request_handlers import Asked, hears
 
 _KEPT = 60.0
-"""Seconds for which a parcel is kept that nobody moves: whoever did was killed."""
+"""Seconds for which a parcel is kept without a request: its client was killed."""
 _LARGEST_PIECE = 64 << 20
-_COPIED_AT_ONCE = 4 << 20
-"""Bytes of a value between which others can send what is there, or drop it."""
-_REMEMBERED = 64
-"""Names of parcels that were dropped before they were there."""
+_COPIED_AT_ONCE = 4 << 20  # bytes that are copied before the parcel can be sent so far, or dropped
 
 
 @dataclass
@@ -38,16 +35,16 @@ class _Parcel:
     there: float = math.inf
     """Up to which byte it is written, while a value is copied into it."""
     waiting: list[Asked[LoadRequest]] = field(default_factory=list)
-    """Who is sent a piece once that is written."""
+    """The requests for pieces that are not written yet."""
     touched: float = field(default_factory=time.monotonic)
 
     @cached_property
     def content(self) -> memoryview:
-        """All of it; what refers to a part of it keeps it."""
+        """All of it; a view of a part keeps it mapped."""
         return memoryview(mmap.mmap(self.memory.descriptor, 0, access=mmap.ACCESS_READ))
 
     def refuse(self) -> None:
-        """Tell those who wait that they get nothing."""
+        """Refuse the waiting requests."""
         for asked in self.waiting:
             asked.reply(LoadReply(False))
         self.waiting.clear()
@@ -61,9 +58,10 @@ class ParcelHandlers:
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._parcels: dict[str, _Parcel] = {}
-        self._dropped: deque[str] = deque(maxlen=_REMEMBERED)
+        self._dropped: deque[str] = deque(maxlen=64)
+        """The names of parcels that were dropped before they existed."""
         self._keeping = threading.Lock()
-        """Held for a moment by who adds a parcel, drops one or notes a piece: threads do too."""
+        """Held while parcels are added or dropped, as that is done in several threads."""
 
     @hears(StoreRequest)
     def dist_store_request(self, asked: Asked[StoreRequest]) -> None:
@@ -71,7 +69,7 @@ class ParcelHandlers:
         piece = asked.content
         try:
             if piece.parcel not in self._parcels:
-                if piece.offset:  # what came before it is gone
+                if piece.offset:  # the first pieces are gone
                     asked.reply(StoreReply(None, "the parcel was dropped"))
                     return
                 memory = _new_memory()
@@ -79,7 +77,7 @@ class ParcelHandlers:
                 os.ftruncate(memory.descriptor, piece.size)
             parcel = self._parcels[piece.parcel]
             parcel.touched = time.monotonic()
-            for buffer in asked.buffers:
+            for buffer in asked.message["buffers"]:
                 write_piece(parcel.memory.descriptor, memoryview(buffer), piece.offset)
         except OSError as error:  # no memory is left, or no descriptor
             self._drop(piece.parcel)
@@ -89,7 +87,7 @@ class ParcelHandlers:
 
     @hears(LoadRequest)
     def dist_load_request(self, asked: Asked[LoadRequest]) -> None:
-        """Send a piece, as soon as it is there."""
+        """Send a piece, as soon as it is written."""
         self._load(asked)
 
     def _load(self, asked: Asked[LoadRequest]) -> None:
@@ -111,19 +109,11 @@ class ParcelHandlers:
 
     @hears(DropRequest)
     def dist_drop_request(self, asked: Asked[DropRequest]) -> None:
-        """Forget a parcel; who has opened or mapped its memory still has it."""
+        """Forget a parcel; processes that have opened or mapped its memory keep it."""
         self._drop(asked.content.parcel, or_later=True)
 
     def _keep(self, name: str, packed: Packed) -> bool:
-        """Begin to make a parcel of a value, in another thread; false if it was dropped before.
-
-        Its pieces can be loaded as soon as they are there.
-
-        Raises
-        ------
-        OSError
-            If there can be no such memory.
-        """
+        """Begin to make a parcel of a value, in another thread; false if it was dropped before."""
         parcel = _Parcel(_new_memory(), there=0)
         with self._keeping:
             if is_wanted := name not in self._dropped:
@@ -135,7 +125,7 @@ class ParcelHandlers:
         return is_wanted
 
     def _copy(self, name: str, parcel: _Parcel, packed: Packed) -> None:
-        """Write a value into its parcel; nobody else closes that meanwhile."""
+        """Write a value into its parcel, which only this thread closes meanwhile."""
         tell = self.control_stream.io_loop.add_callback
         try:
             os.ftruncate(parcel.memory.descriptor, shared_size(packed.sizes))
@@ -144,7 +134,7 @@ class ParcelHandlers:
                 if not self._is_there(name, parcel, offset + piece.nbytes):
                     return
                 tell(self._load_waiting, name)
-            if self._is_there(name, parcel, math.inf):  # with what pads it
+            if self._is_there(name, parcel, math.inf):  # including the padding
                 tell(self._load_waiting, name)
         except OSError:  # no memory is left
             with self._keeping:
@@ -153,7 +143,7 @@ class ParcelHandlers:
             tell(parcel.refuse)
 
     def _is_there(self, name: str, parcel: _Parcel, end: float) -> bool:
-        """Note up to where a parcel is written, or close it if nobody wants it any more."""
+        """Note up to where a parcel is written, or close it if it was dropped."""
         with self._keeping:
             if is_wanted := name in self._parcels:
                 parcel.there = end
@@ -173,7 +163,7 @@ class ParcelHandlers:
         loop.add_callback(loop.call_later, _KEPT, self._drop_if_left, name)
 
     def _drop_if_left(self, name: str) -> None:
-        """Forget a parcel that nobody moves any more, or look again later."""
+        """Forget a parcel without requests, or look again later."""
         if parcel := self._parcels.get(name):
             left = parcel.touched + _KEPT - time.monotonic()
             if left <= 0:
@@ -187,7 +177,7 @@ class ParcelHandlers:
             if not parcel and or_later:
                 self._dropped.append(name)
         if parcel:
-            if parcel.there == math.inf:  # else who writes it closes it
+            if parcel.there == math.inf:  # else the thread that writes it closes it
                 parcel.memory.close()
             parcel.refuse()
 

@@ -1,13 +1,16 @@
-"""A rank's answers about its variables, from a thread of its own, between cells."""
+"""A rank's answers about its variables, between cells: descriptions, digests and memory."""
 
 from __future__ import annotations
 
+import itertools
+import logging
 import sys
 import types
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import psutil
 
 from ...common.protocol.ranks.memory_messages import (
@@ -17,35 +20,109 @@ from ...common.protocol.ranks.memory_messages import (
     MemoryRequest,
 )
 from ...common.protocol.ranks.rank_messages import Activity
-from ...common.protocol.ranks.variable_messages import VariablesReply, VariablesRequest
+from ...common.protocol.ranks.variable_messages import (
+    Leaf,
+    Variable,
+    VariablesReply,
+    VariablesRequest,
+)
 from ..rank_report import Reporter
-from ..request_handlers import Asked, hears
-from .describe import describe_variable
-from .digest import random_states
-from .long_answers import LongAnswers
+from ..request_handlers import Asked, LongAnswers, describe, hears
+from ..torch_internals import shard_of
+from .leaves import Found, digest, is_simple, leaves_of, local_part, random_states
 from .makers import Makers
-from .memory import estimate, held_by, torch_use
-from .memory_history import MemoryHistory
-from .value_handlers import Refusal, describe, evaluate
+from .memory import MemoryHistory, estimate, held_by, torch_use
+from .value_handlers import Refusal, evaluate
 
+_LOG = logging.getLogger(__name__)
+
+_LONGEST_TEXT = 40  # maximum characters of a simple value that is shown
+_MOST_LEAVES = 10_000
+"""Maximum leaves of a variable that was not requested by name; a larger one is one leaf."""
 _CODE = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType)
-"""Types of what is not counted among variables."""
+"""Types that do not count as variables."""
+
+
+def describe_variable(name: str, value: Any, asked: VariablesRequest) -> Variable:
+    """Describe a variable; a part of it that cannot be read is a leaf without a digest."""
+    found = _leaves(name, value, asked)
+    leaves = [(one, _leaf(one, asked.values)) for one in found]
+    nbytes = sum(leaf.nbytes for _, leaf in leaves)
+    checked = asked.largest is None or nbytes <= asked.largest
+    return Variable(
+        name=name,
+        type=type(value).__name__,
+        leaves=[
+            msgspec.structs.replace(leaf, digest=digest(one.value)) if checked else leaf
+            for one, leaf in leaves
+        ],
+        checked=checked,
+    )
+
+
+def _leaves(name: str, value: Any, asked: VariablesRequest) -> list[Found]:
+    if asked.names:
+        return list(leaves_of(name, value))
+    whole = [Found(name, name, value)]
+    most = sys.maxsize if asked.only_trained else _MOST_LEAVES
+    if isinstance(value, (list, tuple, dict)) and len(value) > most:
+        return whole
+    try:
+        # The user's code is not called unasked: it may run a collective.
+        leaves = leaves_of(name, value, only_torch=asked.largest is not None)
+        found = list(itertools.islice(leaves, most))
+    except Exception:  # of the user's class
+        _LOG.info("`%s` cannot be looked at.", name, exc_info=True)
+        return whole
+    return found if len(found) < most else whole
+
+
+def _leaf(found: Found, show_value: bool) -> Leaf:
+    try:
+        return _read(found, show_value)
+    except Exception:  # a tensor without a shape, or the user's class
+        return Leaf(path=found.path, expression=found.expression, type=type(found.value).__name__)
+
+
+def _read(found: Found, show_value: bool) -> Leaf:
+    torch, value = sys.modules["torch"], found.value
+    shape = getattr(value, "shape", None)
+    # That of a jagged tensor has sizes that are no numbers.
+    is_shape = isinstance(shape, tuple) and all(type(size) is int for size in shape)
+    is_tensor = isinstance(value, torch.Tensor)
+    held = local_part(value) if is_tensor else value
+    size = held.numel() * held.element_size() if is_tensor else getattr(held, "nbytes", None)
+    return Leaf(
+        path=found.path,
+        expression=found.expression,
+        type=type(value).__name__,
+        shape=shape if is_shape else None,
+        dtype=str(getattr(value, "dtype", "")).removeprefix("torch."),
+        device=str(value.device) if is_tensor else "",
+        nbytes=size if isinstance(size, int) else _size_of(value),
+        shard=shard_of(value) if is_tensor else "",
+        text=_text(value) if show_value else "",
+    )
+
+
+def _size_of(value: Any) -> int:
+    """Return the bytes of a plain value with its items, extrapolated if there are very many."""
+    if type(value) not in (list, tuple, dict):
+        return sys.getsizeof(value)
+    items = value.items() if type(value) is dict else zip(value)
+    sizes = [sum(map(sys.getsizeof, item)) for item in itertools.islice(items, _MOST_LEAVES)]
+    return sys.getsizeof(value) + len(value) * sum(sizes) // (len(sizes) or 1)
+
+
+def _text(value: Any) -> str:
+    """Return a short simple value as code, or an empty string."""
+    is_long = isinstance(value, (str, bytes, list, tuple, dict)) and len(value) > _LONGEST_TEXT
+    text = repr(value) if not is_long and is_simple(value) else ""
+    return text if len(text) <= _LONGEST_TEXT else ""
 
 
 class VariableHandlers(LongAnswers):
-    """What `RankKernel` answers about its variables.
-
-    Attributes
-    ----------
-    recent_cells : deque
-        The notebook's numbers of the last cells.
-    ran : int
-        How many cells there were.
-    makers : Makers
-        Which cells have made the variables.
-    memory_history : MemoryHistory or None
-        The allocations on its GPU; `None` without one.
-    """
+    """What `RankKernel` answers about its variables."""
 
     shell: Any
     report: Reporter
@@ -54,29 +131,32 @@ class VariableHandlers(LongAnswers):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.recent_cells: deque[int] = deque(maxlen=100)
+        """The notebook's numbers of the last cells."""
         self.ran = 0
+        """How many cells ran."""
         self.makers = Makers()
         self.memory_history: MemoryHistory | None = None
+        """The allocations on its GPU, if it has one."""
 
     @hears(VariablesRequest)
     def dist_variables_request(self, asked: Asked[VariablesRequest]) -> None:
-        """Tell what variables hold."""
-        self._begin_to_tell(self._tell_variables, asked)
+        """Describe variables."""
+        self._answer_from_thread(asked, lambda: (self._tell_variables(asked.content), ()))
 
     @hears(MemoryRequest)
     def dist_memory_request(self, asked: Asked[MemoryRequest]) -> None:
-        """Tell what memory is used, and by which variables."""
-        self._begin_to_tell(self._tell_memory, asked)
+        """Report the memory, and which variables use it."""
+        self._answer_from_thread(asked, lambda: (self._tell_memory(), ()))
 
     @hears(EstimateRequest)
     def dist_estimate_request(self, asked: Asked[EstimateRequest]) -> None:
-        """Tell how much memory a training step takes."""
-        self._begin_to_tell(self._tell_estimate, asked)
+        """Estimate the memory of a training step."""
+        self._answer_from_thread(asked, lambda: (self._tell_estimate(asked.content), ()))
 
     def _tell_variables(self, asked: VariablesRequest) -> VariablesReply:
         ran = self.ran
         try:
-            reply = self._describe_variables(asked)
+            reply = self._describe_variables(asked, ran)
         except Refusal as refusal:
             reply = VariablesReply(status="missing", why=refusal.reply.why)
         except Exception as error:  # of the user's code, which an expression may run
@@ -84,18 +164,17 @@ class VariableHandlers(LongAnswers):
         return VariablesReply(status="busy") if self._runs_cell(ran) else reply
 
     def _runs_cell(self, ran: int) -> bool:
-        """Whether a cell runs, or has run since there were this many."""
+        """Tell whether a cell runs, or has run since there were this many."""
         return self._state == "busy" or ran != self.ran
 
-    def _tell_memory(self, _: MemoryRequest) -> MemoryReply:
+    def _tell_memory(self) -> MemoryReply:
         process = psutil.Process()
         resident, busy = process.memory_info().rss, self._state == "busy"
         proportional = getattr(process.memory_full_info(), "pss", None)
-        if busy:  # torch counts under the lock of its allocator, which a GPU may hold for ever
+        if busy:  # torch counts under the lock of its allocator, which a GPU may block
             return MemoryReply(busy=True, resident=resident, proportional=proportional)
-        held, in_all = held_by(
-            self._user_variables(), self._hidden_variables(), self.makers.cell_of
-        )
+        variables = self._user_variables(), self._hidden_variables()
+        held, in_all = held_by(*variables, self.makers.cell_of)
         return MemoryReply(
             busy=False,
             resident=resident,
@@ -115,8 +194,7 @@ class VariableHandlers(LongAnswers):
         except Exception as error:  # of the user's model, or of torch where it has no shapes
             return EstimateReply(failure=describe(error))
 
-    def _describe_variables(self, asked: VariablesRequest) -> VariablesReply:
-        ran = self.ran
+    def _describe_variables(self, asked: VariablesRequest, ran: int) -> VariablesReply:
         if self._runs_cell(ran):
             return VariablesReply(status="busy")
         values = {name: evaluate(name, self.shell.user_ns) for name in asked.names}
@@ -136,7 +214,7 @@ class VariableHandlers(LongAnswers):
         )
 
     def _user_variables(self) -> Iterator[tuple[str, Any]]:
-        """Yield what the user has assigned: no functions, classes or modules."""
+        """Yield the user's variables, without functions, classes and modules."""
         names = [name for name in self.shell.user_ns if isinstance(name, str)]  # of any keys
         for name in sorted(names):
             value = self.shell.user_ns[name]
@@ -145,15 +223,14 @@ class VariableHandlers(LongAnswers):
                 yield name, value
 
     def _hidden_variables(self) -> Iterator[tuple[str, Any]]:
-        """Yield the last values of cells, which IPython keeps, and what begins with `_`."""
+        """Yield the last values of cells, which IPython keeps, and names with a leading `_`."""
         for number, value in list(self.shell.user_ns.get("_oh", {}).items()):
             yield f"Out[{number}]", value
-        for name in [n for n in self.shell.user_ns if isinstance(n, str) and n.startswith("_")]:
-            if not isinstance(value := self.shell.user_ns[name], _CODE):
+        for name, value in list(self.shell.user_ns.items()):
+            if isinstance(name, str) and name.startswith("_") and not isinstance(value, _CODE):
                 yield name, value
 
 
 def _is_trained(value: Any) -> bool:
-    """Whether it is a module or an optimizer."""
     torch = sys.modules["torch"]
     return isinstance(value, (torch.nn.Module, torch.optim.Optimizer))

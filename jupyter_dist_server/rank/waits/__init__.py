@@ -1,1 +1,1 @@
-"""What a rank does and waits for, told when its pool does not go on; runs in a rank."""
+"""What a rank does and waits for, reported when its pool hangs; runs in a rank."""

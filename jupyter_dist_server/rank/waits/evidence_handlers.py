@@ -1,4 +1,4 @@
-"""What this rank does, and which collectives it has begun: told when its pool does not go on."""
+"""What this rank does, and which collectives it has begun: reported when its pool hangs."""
 
 from __future__ import annotations
 
@@ -6,20 +6,12 @@ import ast
 import dis
 import linecache
 import logging
-import sys
-import threading
 from collections.abc import Callable
 from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
-from ...common.protocol.ranks.evidence import (
-    EvidenceReply,
-    EvidenceRequest,
-    Frame,
-    Group,
-    Message,
-)
+from ...common.protocol.ranks.evidence import EvidenceReply, EvidenceRequest, Frame, Group, Message
 from ...common.protocol.ranks.rank_messages import Activity
 from ...common.recorded_collectives import collectives_of, is_own, place_at
 from .. import clock
@@ -27,16 +19,15 @@ from ..group.process_group import ProcessGroup
 from ..request_handlers import Asked, hears
 from ..torch_internals import WAITING_MODULES, groups_by_name
 from .flight_recorder import recorded
-from .stacks import of_the_cell
+from .stacks import Place, main_thread, of_the_cell
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
-_DEEPEST = 60
-"""Frames that are told, the innermost."""
+_DEEPEST = 60  # the number of innermost frames that are reported
 _UNNAMED = ("undefined", "default_pg", "")
 _PEERS = {"send": ("dst", "group_dst"), "recv": ("src", "group_src")}
-"""torch's functions that wait for one other rank, and which arguments name it."""
+"""torch's functions that wait for one other rank, and the arguments with its number."""
 
 
 class EvidenceHandlers:
@@ -44,15 +35,14 @@ class EvidenceHandlers:
 
     _state: Activity
     _cell: int | None
-    _ended: str
-    """The error that ended the last cell."""
+    _ended: str  # the error that ended the last cell
     group: ProcessGroup
 
     @hears(EvidenceRequest)
     def dist_evidence_request(self, asked: Asked[EvidenceRequest]) -> None:
         """Answer on the control thread, whatever the main thread does."""
         busy = self._state == "busy"
-        stack = _stack() if busy else []
+        stack = of_the_cell(list(main_thread())) if busy else []
         dump = _try("The flight recorder", lambda: recorded(idle=not busy), None)
         groups: dict[str, tuple[list[int], str]] = _try("The process groups", groups_by_name, {})
         asked.reply(
@@ -75,22 +65,12 @@ class EvidenceHandlers:
 
 
 def _try(what: str, read: Callable[[], T], otherwise: T) -> T:
-    """Read a part of the evidence: if that fails, the others are told without it."""
+    """Read a part of the evidence; if that fails, the others are still reported."""
     try:
         return read()
     except Exception:  # of torch's internals
         _LOG.exception("%s cannot be read.", what)
         return otherwise
-
-
-def _stack() -> list[tuple[FrameType, int]]:
-    """Return the frames of the main thread that belong to its cell, the innermost first."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    places = []
-    while frame is not None:
-        places.append((frame, frame.f_lineno))
-        frame = frame.f_back
-    return of_the_cell(places)
 
 
 def _tell(frame: FrameType, line: int) -> Frame:
@@ -105,7 +85,7 @@ def _tell(frame: FrameType, line: int) -> Frame:
 
 
 def called_at(code: CodeType, at: int) -> str | None:
-    """Return what is called at an instruction, as the code has it."""
+    """Return what is called at an instruction, as written in the code."""
     while at > 0 and dis.opname[code.co_code[at]] == "CACHE":  # behind a call of Python code
         at -= 2
     if at < 0 or "CALL" not in dis.opname[code.co_code[at]]:
@@ -121,19 +101,19 @@ def called_at(code: CodeType, at: int) -> str | None:
 
 
 def _only_call(code: CodeType, at: int) -> str | None:
-    """Do so if the line has no other call: Python 3.10 does not say where in a line it is."""
+    """Do so if the line has only one call: Python 3.10 does not record its place in the line."""
     number = next(line for begin, end, line in code.co_lines() if begin <= at < end)
     line = linecache.getline(code.co_filename, number or 0).strip()
     try:
         parsed = ast.walk(ast.parse(f"{line} pass" if line.endswith(":") else line))
-    except SyntaxError:  # it goes on in the next line
+    except SyntaxError:  # it continues in the next line
         return None
     calls = [ast.unparse(node.func) for node in parsed if isinstance(node, ast.Call)]
     return calls[0] if len(calls) == 1 else None
 
 
-def _message(stack: list[tuple[FrameType, int]]) -> Message | None:
-    """Return the message that the main thread waits for; gloo's recorder leaves them out."""
+def _message(stack: list[Place]) -> Message | None:
+    """Return the message that the main thread waits for; gloo's recorder has none."""
     for frame, _ in stack:
         names = _PEERS.get(frame.f_code.co_name)
         if names and frame.f_globals.get("__name__") in WAITING_MODULES:

@@ -1,7 +1,7 @@
 """torch's flight recorder in this rank: switched on, served to other processes, and read.
 
-It is served by a thread in C++, on a Unix socket in the pool's private folder: so it answers also
-while Python's main thread holds the GIL. Python's stack can be had then by a signal.
+A C++ thread serves it on a Unix socket in the pool's private folder, so it answers also while the
+main thread holds the GIL. A signal writes Python's stack then.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from ...common.pool_folder import STACK_SIGNAL, recorder_socket, stack_file
 from ...common.recorded_collectives import SIZE, TorchDump, TorchEntry, is_undone, read_unpickled
 from ..torch_internals import dump_recorded, serve_recorded
 
-_SERVED: list[Any] = []
-"""What serves it, for as long as the process lives."""
+_SERVED: list[Any] = []  # the servers, for as long as the process lives
 _LEARNS_LINES, _KNOWS_LINES = threading.Event(), threading.Event()
-"""Whether torch has begun, and is ready, to tell in which lines collectives were begun."""
+"""Whether torch has begun, and is ready, to report the lines of collectives."""
 
 
 def switch_on() -> None:
-    """Have torch record collectives, unless the user says how many; before there is a group."""
+    """Let torch record collectives, unless the user has set how many; before there is a group."""
     os.environ.setdefault("TORCH_FR_BUFFER_SIZE", str(SIZE))
 
 
@@ -39,7 +38,7 @@ def serve(folder: Path, rank: int) -> None:
         with quiet_stderr():
             _SERVED.append(serve_recorded(str(socket)))
     except RuntimeError:
-        socket.touch()  # torch does not say what is wrong with the folder, but this does
+        socket.touch()  # its error, unlike torch's, says what is wrong with the folder
         raise
     if sys.platform == "linux":
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
@@ -48,9 +47,9 @@ def serve(folder: Path, rank: int) -> None:
 
 
 def recorded(idle: bool) -> TorchDump | None:
-    """Return what the recorder knows; `None` if torch has none.
+    """Return what is recorded; `None` if torch has no recorder.
 
-    torch takes seconds to tell lines of code for the first time, and no C++ exception can be
+    torch takes seconds to report lines of code for the first time, and no C++ exception can be
     raised meanwhile: Stop would not end a collective. So a thread begins with that only while no
     cell runs. The line of a cell that waits is known from its stack.
     """
@@ -64,7 +63,7 @@ def recorded(idle: bool) -> TorchDump | None:
 
 
 def recorded_since(moment: float) -> list[TorchEntry]:
-    """Return the collectives that were begun since then, in seconds since 1970, in that order."""
+    """Return the collectives that began after a time (seconds since 1970), in order."""
     found = _read(lines=False)
     entries = found.entries if found else []
     return [e for e in entries if e.time_created_ns >= moment * 1e9 and not e.is_p2p]
@@ -82,7 +81,7 @@ def _read(lines: bool) -> TorchDump | None:
 
 @contextlib.contextmanager
 def quiet_stderr() -> Iterator[None]:
-    """Drop what C++ writes to stderr: that it listens, or profiles, is no news to users."""
+    """Drop what C++ writes to stderr: notes that it listens, or profiles."""
     kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)
     try:

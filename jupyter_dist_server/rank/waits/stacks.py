@@ -1,4 +1,4 @@
-"""Where every Python thread of a rank is, as a traceback reads; told by the control thread."""
+"""The stacks of a rank's Python threads, and where its main thread is in its cell."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ import traceback
 from collections.abc import Iterator
 from types import FrameType
 
-from ...common.protocol.ranks.rank_messages import Activity, StackReply, StackRequest
+from ...common.protocol.ranks.collectives import DDP
+from ...common.protocol.ranks.rank_messages import Activity, StackReply, StackRequest, Whereabouts
+from ...common.recorded_collectives import is_own, place_at
 from ..request_handlers import Asked, hears
+from ..torch_internals import BACKWARD, DDP_INNER_MODULES, DDP_MODULE, NO_CALLS, WAITING_MODULES
 from ..users_code import runs_users_code
 
 _OUR_THREADS = ("ipykernel.", f"{__package__.partition('.')[0]}.", "zmq.utils.garbage.")
-"""What starts a rank's own threads: those that serve its sockets and take in its output."""
+"""Modules that start a rank's own threads, which serve its sockets and take in its output."""
 _RUNS_CELLS = "run_code"
-"""IPython's function that runs a cell; what is below it is the same in every rank."""
-
+"""IPython's function that runs a cell; the frames below it are the same in every rank."""
+_DEBUGGERS = ("bdb", "pdb")  # modules that ask the user, but not by `input()`
 _OUTER, _INNER = 20, 80
-"""How many calls of a deep stack are shown: the first, and the last."""
+"""How many outermost and innermost calls of a deep stack are shown."""
 
 Place = tuple[FrameType, int]
-"""A frame, and the line that it was at: it may go on while others are looked at."""
+"""A frame, and the line that it was at: the thread may go on meanwhile."""
 
 
 class StackHandlers:
@@ -31,18 +34,12 @@ class StackHandlers:
 
     @hears(StackRequest)
     def dist_stack_request(self, asked: Asked[StackRequest]) -> None:
-        """Tell where all threads are, on the control thread: nothing is waited for."""
+        """Answer on the control thread, whatever the main thread does."""
         asked.reply(StackReply(stacks(busy=self._state == "busy")))
 
 
 def stacks(busy: bool) -> str:
-    """Return the stacks of all Python threads but this one, the main thread's first.
-
-    Parameters
-    ----------
-    busy : bool
-        Whether a cell runs.
-    """
+    """Return the stacks of all Python threads but this one, the main thread's first."""
     frames = sys._current_frames()
     # Our own frame would hold itself, and with it what all others hold: a returned cell's tensors.
     del frames[threading.get_ident()]
@@ -64,17 +61,18 @@ def stacks(busy: bool) -> str:
 
 
 def _walk(frame: FrameType | None) -> Iterator[Place]:
-    """Yield a stack's frames, the innermost first."""
     while frame is not None:
         yield frame, frame.f_lineno
         frame = frame.f_back
 
 
-def of_the_cell(stack: list[Place]) -> list[Place]:
-    """Return the part of the main thread's stack that belongs to the cell; none between cells.
+def main_thread() -> Iterator[Place]:
+    """Yield the main thread's frames, the innermost first."""
+    return _walk(sys._current_frames().get(threading.main_thread().ident or 0))
 
-    It begins in a script, or in a function that was sent, as the cell that runs one is ours.
-    """
+
+def of_the_cell(stack: list[Place]) -> list[Place]:
+    """Return the main thread's frames of the cell, or of the script or function that it runs."""
     codes = [frame.f_code for frame, _ in stack]
     below = [place for place, code in enumerate(codes) if code.co_name == _RUNS_CELLS]
     below = [place for place, code in enumerate(codes) if runs_users_code(code)][:1] or below[-1:]
@@ -83,16 +81,19 @@ def of_the_cell(stack: list[Place]) -> list[Place]:
 
 def _of_the_thread(stack: list[Place]) -> list[Place]:
     """Return a stack without the functions of `threading` that every thread begins with."""
-    modules = [frame.f_globals.get("__name__", "") for frame, _ in stack]
-    while modules and modules[-1] == "threading":
-        modules.pop()
-    return stack[: len(modules)] or stack
+    first = len(stack)
+    while first and _module(stack[first - 1][0]) == "threading":
+        first -= 1
+    return stack[:first] or stack
 
 
 def _is_ours(stack: list[Place]) -> bool:
     """Tell by the function that a thread began with."""
-    first: str = stack[-1][0].f_globals.get("__name__", "")
-    return f"{first}.".startswith(_OUR_THREADS)
+    return f"{_module(stack[-1][0])}.".startswith(_OUR_THREADS)
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
 
 
 def _tell(title: str, stack: list[Place], busy: bool) -> str:
@@ -101,7 +102,7 @@ def _tell(title: str, stack: list[Place], busy: bool) -> str:
         return f"{title}:\n  {where}\n"
     calls = stack[::-1]
     left_out = len(calls) - _OUTER - _INNER
-    if left_out > 0:  # a runaway recursion's would take seconds to tell
+    if left_out > 0:  # a runaway recursion's would take seconds
         note = f"  … {left_out} frames omitted …\n"
         lines = [*_format(calls[:_OUTER]), note, *_format(calls[-_INNER:])]
     else:
@@ -112,3 +113,28 @@ def _tell(title: str, stack: list[Place], busy: bool) -> str:
 def _format(calls: list[Place]) -> list[str]:
     # Lines of cells are found too: IPython keeps them where files' lines are kept.
     return traceback.StackSummary.extract(iter(calls)).format()
+
+
+def whereabouts() -> Whereabouts:
+    """Return the main thread's line in its cell or script, and the collective that it is in."""
+    innermost, call, backward, asks = "", None, False, False
+    innermost_lines: dict[str, int] = {}  # by file
+    for frame, line in main_thread():
+        caller, name, module = frame.f_back, frame.f_code.co_name, _module(frame)
+        innermost = innermost or module
+        backward |= name == BACKWARD
+        if module in WAITING_MODULES and name not in NO_CALLS:
+            call = name
+        if module == DDP_MODULE and innermost in DDP_INNER_MODULES:
+            call = DDP
+        asks = (asks or name == "ask_user") and module not in _DEBUGGERS
+        file = frame.f_code.co_filename
+        innermost_lines.setdefault(file, line)
+        if caller is not None and runs_users_code(caller.f_code):
+            place = place_at(file, innermost_lines[file])
+            return Whereabouts(place.line, call, backward, asks, place.file)
+        if caller is not None and caller.f_code.co_name == _RUNS_CELLS:
+            if not (file.startswith("<") or is_own(file)):
+                return Whereabouts(has_failed=True)
+            return Whereabouts(line, call, backward, asks)
+    return Whereabouts()

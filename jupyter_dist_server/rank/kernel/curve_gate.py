@@ -1,12 +1,13 @@
-"""Who may talk to the TCP sockets of a rank: only who has the keys of its pool.
+"""Only clients with the pool's keys may talk to the TCP sockets of a rank.
 
-libzmq asks the gate about each key by ZAP, see https://rfc.zeromq.org/spec/27, and tells it of
+libzmq asks the gate about each key by ZAP, see https://rfc.zeromq.org/spec/27, and reports
 connections that fail before that. Nothing is read from a peer that was refused.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from dataclasses import dataclass
@@ -16,18 +17,17 @@ import zmq
 from zmq.utils import z85
 from zmq.utils.monitor import recv_monitor_message
 
-from ..common.protocol.node_addresses import CurveKeys, RankAddress
+from ...common.patience import patience
+from ...common.protocol.node_addresses import CurveKeys, RankAddress
 
 _ZAP = "inproc://zeromq.zap.01"
 _NEWS = "inproc://news-of-the-gate"
-"""Where it hears of sockets to guard, and of its end."""
+"""Receives the addresses of new monitors; an empty one ends the thread."""
 _FAILURES = (
     zmq.Event.HANDSHAKE_FAILED_NO_DETAIL
     | zmq.Event.HANDSHAKE_FAILED_PROTOCOL
     | zmq.Event.HANDSHAKE_FAILED_AUTH
 )
-_LOG_EVERY = 10.0
-"""Seconds between two lines in the log: who is refused tries again and again."""
 
 
 @dataclass(frozen=True)
@@ -37,36 +37,22 @@ class RemotePlace:
     address: RankAddress
     keys: CurveKeys
     own: str
-    """Where it has Unix sockets, for processes that it forks."""
+    """The prefix of its Unix sockets, for processes that it forks."""
 
 
 class CurveGate(threading.Thread):
-    """Guards the sockets of one ZMQ context.
-
-    Parameters
-    ----------
-    context : zmq.Context
-        Of the sockets; none of them is bound yet.
-    keys : CurveKeys
-        Of the pool.
-    log : logging.Logger
-        Where refusals go.
-
-    Attributes
-    ----------
-    refused : int
-        How many connections were.
-    """
+    """Guards the sockets of one ZMQ context; made before any of them is bound."""
 
     def __init__(
         self, context: zmq.Context[Any], keys: CurveKeys, log: logging.Logger | Any
     ) -> None:
         super().__init__(name="curve-gate", daemon=True)
         self.refused = 0
+        """The number of refused connections."""
         self._keys = keys
         self._admitted = z85.decode(keys.client_public)
         self._log = log
-        self._logged = -_LOG_EVERY
+        self._logged = -math.inf
         self._context = context
         self._zap: zmq.Socket[bytes] = context.socket(zmq.REP)
         self._zap.linger = 0
@@ -76,15 +62,23 @@ class CurveGate(threading.Thread):
         self.start()
 
     def guard(self, socket: zmq.Socket[bytes]) -> None:
-        """Let a socket that is bound later accept only who has the pool's keys."""
+        """Protect a socket that is bound later."""
         socket.curve_secretkey = self._keys.rank_secret.encode()
         socket.curve_publickey = self._keys.rank_public.encode()
         socket.curve_server = True
         address = f"inproc://gate-of-{id(socket)}"
         socket.monitor(address, _FAILURES)
-        with self._context.socket(zmq.PUSH) as new:
-            new.connect(_NEWS)
-            new.send_string(address)
+        self._tell(address)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._tell("")
+        self.join(patience.busy_answer)
+
+    def _tell(self, news: str) -> None:
+        with self._context.socket(zmq.PUSH) as socket:
+            socket.connect(_NEWS)
+            socket.send_string(news)
 
     def run(self) -> None:
         """Answer libzmq, until the end."""
@@ -117,15 +111,8 @@ class CurveGate(threading.Thread):
 
     def _note_refusal(self) -> None:
         self.refused += 1
-        if time.monotonic() - self._logged > _LOG_EVERY:
+        if time.monotonic() - self._logged > 10:  # a refused client tries again and again
             self._logged = time.monotonic()
             self._log.warning(
                 "Refused a connection without the pool's keys (%d so far).", self.refused
             )
-
-    def close(self) -> None:
-        """End the thread."""
-        with self._context.socket(zmq.PUSH) as end:
-            end.connect(_NEWS)
-            end.send(b"")
-        self.join(5.0)

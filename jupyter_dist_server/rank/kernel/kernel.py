@@ -6,65 +6,72 @@ import asyncio
 import os
 import sys
 import traceback
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 import zmq
 
-from ..common.protocol.jupyter_messages import Content
-from ..common.protocol.ranks.cell_messages import (
+from ...common.protocol.jupyter_messages import Content
+from ...common.protocol.ranks.cell_messages import (
+    COMM_REQUESTS,
+    COMM_STATUS,
     ENDS_CELL,
     GROUP,
     INTERRUPTED_AT,
     LOST_CUDA,
     cell_topic,
 )
-from ..common.protocol.ranks.evidence import EvidenceRequest
-from ..common.protocol.ranks.memory_messages import EstimateRequest, MemoryRequest
-from ..common.protocol.ranks.parcel_messages import PARCEL_REQUESTS
-from ..common.protocol.ranks.profile_messages import ProfileRequest
-from ..common.protocol.ranks.rank_messages import (
+from ...common.protocol.ranks.evidence import EvidenceRequest
+from ...common.protocol.ranks.memory_messages import EstimateRequest, MemoryRequest
+from ...common.protocol.ranks.parcel_messages import PARCEL_REQUESTS
+from ...common.protocol.ranks.profile_messages import ProfileRequest
+from ...common.protocol.ranks.rank_messages import (
     CONTROL_REQUESTS,
     Activity,
+    BreakRequest,
     CellRequest,
+    RankRequest,
     RankStatus,
+    RegroupReply,
     RegroupRequest,
     StatusRequest,
     Whereabouts,
     read_content,
 )
-from ..common.protocol.ranks.variable_messages import VariablesRequest
-from . import clock
-from .cells.cell_channel import CellChannel
-from .cells.cell_runner import run_cell
-from .cells.error_content import error_content, in_one_line
-from .cells.shell import RankShell
-from .cells.sigint import InterruptHandlers
-from .cells.tracebacks import IDLE, render_one
-from .comm_handlers import CommHandlers
-from .group.group_handlers import GroupHandlers
-from .ignore_sigint import ignore_sigint, on_sigint
-from .ipykernel_internals import BaseKernel
-from .output.capture import take_in_everything
-from .output.text_limit import Budget
-from .output.threads_of_cells import let_threads_inherit_context
-from .profile.profile_handlers import ProfileHandlers
-from .rank_report import Reporter
-from .request_handlers import Asked, hears, refusal
-from .torch_internals import has_lost_cuda
-from .variables.value_handlers import ValueHandlers
-from .variables.variable_handlers import VariableHandlers
-from .waits.evidence_handlers import EvidenceHandlers
-from .waits.stacks import StackHandlers
-from .waits.whereabouts import whereabouts
+from ...common.protocol.ranks.variable_messages import VariablesRequest
+from .. import clock
+from ..cells.cell_runner import CellChannel, run_cell
+from ..cells.shell import RankShell, error_content, in_one_line
+from ..cells.sigint import InterruptHandlers, ignore_sigint, on_sigint
+from ..cells.tracebacks import render_one
+from ..group.process_group import ProcessGroup
+from ..ipykernel_internals import BaseKernel
+from ..output.budget import Budget
+from ..output.capture import let_threads_inherit_context, take_in_everything
+from ..profile.profile_handlers import ProfileHandlers
+from ..rank_report import Reporter
+from ..request_handlers import Asked, hears, refusal
+from ..torch_internals import has_lost_cuda
+from ..variables.value_handlers import ValueHandlers
+from ..variables.variable_handlers import VariableHandlers
+from ..waits.evidence_handlers import EvidenceHandlers
+from ..waits.stacks import StackHandlers, whereabouts
+
+_LONG_REQUESTS: tuple[type[RankRequest], ...] = (
+    VariablesRequest,
+    MemoryRequest,
+    EstimateRequest,
+    EvidenceRequest,
+    ProfileRequest,
+)
 
 
 class RankKernel(
     InterruptHandlers,
     ValueHandlers,
     VariableHandlers,
-    CommHandlers,
-    GroupHandlers,
     StackHandlers,
     EvidenceHandlers,
     ProfileHandlers,
@@ -72,19 +79,17 @@ class RankKernel(
 ):
     """A conforming kernel that also tells its status while the main thread is stuck.
 
-    What clients ask, and what it answers, is in `common.protocol.ranks.rank_messages`. Cells come
-    by the `CellChannel`.
+    `common.protocol.ranks.rank_messages` lists its requests. Cells come by the `CellChannel`.
     """
 
     control_msg_types = [  # noqa: RUF012
         *BaseKernel.control_msg_types,
-        *(form.kind for form in (*CONTROL_REQUESTS, *PARCEL_REQUESTS)),
-        *(form.kind for form in (VariablesRequest, MemoryRequest, EstimateRequest)),
-        *(form.kind for form in (EvidenceRequest, ProfileRequest)),
+        *(form.kind for form in (*CONTROL_REQUESTS, *PARCEL_REQUESTS, *_LONG_REQUESTS)),
     ]
     msg_types = [*BaseKernel.msg_types, RegroupRequest.kind]  # noqa: RUF012
     shell_class = RankShell
     report: Reporter
+    group: ProcessGroup
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options | {"ident": f"rank-{os.environ['RANK']}"})
@@ -94,41 +99,38 @@ class RankKernel(
         self._cell_id: str | None = None
         self._request: str | None = None
         self._ended = ""
+        for kind in COMM_REQUESTS:
+            self.shell_handlers[kind] = partial(self._handle_comm, self.shell_handlers[kind])
 
     def start(self) -> None:
         """Begin to serve."""
         super().start()
         let_threads_inherit_context()
         app: Any = self.parent
-        self.cells = CellChannel(app.cell_socket, self._run_cell_request)
+        self.cells = CellChannel(app.cell_socket, self._run_cell)
         self.cells.start()
-        asyncio.get_event_loop().call_later(IDLE, render_one)
+        asyncio.get_event_loop().call_later(1.0, render_one)  # while it is idle
 
     def has_followers(self) -> bool:
-        """Whether anybody has subscribed to whether this rank is busy."""
+        """Tell whether a client has subscribed to this rank's status."""
         wanted: bool = self.iopub_thread.wanted(self.status_topic)
         return wanted
 
     def _publish_cell_status(self, status: Activity, asked: CellRequest) -> None:
-        """Say whether a cell of the `CellChannel` runs; whoever shows it learns which one."""
+        """Publish whether a cell of the `CellChannel` runs, and which one."""
         if self.has_followers():
-            message = self.session.msg(
-                "status",
-                {"execution_state": status},
-                self.get_parent("shell"),
-                # Where the protocol lets anything be said.
-                metadata={"cell": asked.execution_count, "cell_id": asked.cell_id},
-            )
+            content = {"execution_state": status}
+            about = {"cell": asked.execution_count, "cell_id": asked.cell_id}
+            message = self.session.msg("status", content, self.get_parent("shell"), metadata=about)
             self.iopub_thread.send_soon(self.session.serialize(message, self.status_topic))
 
     # -- cells ------------------------------------------------------------------------------
 
-    async def _run_cell_request(self, socket: zmq.Socket[bytes], frames: list[bytes]) -> None:
-        async with self.between_cells:  # shell cells wait meanwhile
-            await self._run_cell(socket, frames)
-
     async def _run_cell(self, socket: zmq.Socket[bytes], frames: list[bytes]) -> None:
-        """Run one cell that came over the `CellChannel`, and reply."""
+        async with self.between_cells:  # the shell channel's cells wait meanwhile
+            await self._run_cell_now(socket, frames)
+
+    async def _run_cell_now(self, socket: zmq.Socket[bytes], frames: list[bytes]) -> None:
         try:
             idents, parts = self.session.feed_identities(frames)
             request = self.session.deserialize(parts)
@@ -155,7 +157,7 @@ class RankKernel(
         handler = ignore_sigint()
         try:
             self._begin(asked.execution_count, asked.cell_id)
-            self._publish_cell_status("busy", asked)  # now that we would say so, if asked
+            self._publish_cell_status("busy", asked)
             with self.profiled(asked.profile) as recording:
                 try:
                     self._allow_interrupts(cell)
@@ -164,9 +166,9 @@ class RankKernel(
                         recording.wait_for_gpu()
                 finally:
                     self._end_interrupts()
-        except KeyboardInterrupt:  # not in the cell any more, nor quite out of it
+        except KeyboardInterrupt:  # at the cell's edge
             reply = {"status": "error", "ename": "KeyboardInterrupt", "evalue": "", "traceback": []}
-        except Exception as error:  # ours, or IPython's: whoever waits must hear of it
+        except Exception as error:  # ours, or IPython's: the client needs a reply
             trace = traceback.format_exception(error)
             reply = {"status": "error"} | error_content(type(error).__name__, error, trace)
             self.send_response(self.iopub_socket, "error", reply | {ENDS_CELL: True})
@@ -190,7 +192,7 @@ class RankKernel(
         self._publish_cell_status("idle", asked)
 
     def ask_user(self, prompt: str, parent: Content, password: bool) -> str:
-        """Ask behind the outputs, on the way that they go: what was printed is shown by then."""
+        """Ask on the iopub socket, so that the prompt arrives after the output before it."""
         sys.stdout.flush()  # it may be the user's own
         take_in_everything(self.iopub_thread.captured)
         while self.stdin_socket.poll(0):  # answers that came too late
@@ -205,24 +207,11 @@ class RankKernel(
             raise EOFError
         return answer
 
-    async def do_execute(
-        self,
-        code: str,
-        silent: bool,
-        store_history: bool = True,
-        user_expressions: dict[str, Any] | None = None,
-        allow_stdin: bool = False,
-        **options: Any,
-    ) -> Any:
-        """Run a cell; all it printed is handed over before the cell counts as done.
-
-        Which options there are depends on ipykernel's release.
-        """
+    async def do_execute(self, *arguments: Any, **options: Any) -> Any:
+        """Run a cell of another client; all that it printed is sent before it counts as done."""
         self._begin(None, None)
         try:
-            return await super().do_execute(
-                code, silent, store_history, user_expressions, allow_stdin, **options
-            )
+            return await super().do_execute(*arguments, **options)
         finally:
             self._end()
 
@@ -246,6 +235,44 @@ class RankKernel(
         take_in_everything(self.iopub_thread.captured)
         self.shell.forget_old_input()
         self.makers.note(self.shell.user_ns, self._cell)
+
+    # -- the process group ------------------------------------------------------------------
+
+    @hears(BreakRequest)
+    def dist_break_request(self, asked: Asked[BreakRequest]) -> None:
+        """Break the group, on the control thread."""
+        order = asked.content
+        self.group.free(order.generation, order.group, order.sent)
+
+    @hears(RegroupRequest)
+    def dist_regroup_request(self, asked: Asked[RegroupRequest]) -> None:
+        """Make the group again, on the main thread, between cells: it blocks until all are in."""
+        order, failure = asked.content, "The request came too late."
+        seconds = order.until - clock.now()
+        if seconds > 0:  # or the client does not wait any more
+            handler = ignore_sigint()  # it is meant for a cell, and the others are on their way
+            try:
+                self.group.join(order.name, order.generation, seconds, order.sent)
+                failure = ""
+            except Exception as error:
+                failure = f"{type(error).__name__}: {error}"
+            finally:
+                on_sigint(handler)
+        asked.reply(RegroupReply(failure))
+
+    # -- other requests ---------------------------------------------------------------------
+
+    def _handle_comm(
+        self, handle: Callable[..., Any], stream: Any, ident: Any, parent: Content
+    ) -> None:
+        """Deal with a widget's message, and publish that on the comm's own topic."""
+        topic = f"comm-{parent['content']['comm_id']}".encode()
+        tell = partial(self.session.send, self.iopub_socket, COMM_STATUS)
+        tell({"execution_state": "busy"}, parent, topic)
+        try:
+            handle(stream, ident, parent)
+        finally:
+            tell({"execution_state": "idle"}, parent, topic)
 
     @hears(StatusRequest)
     def dist_status_request(self, asked: Asked[StatusRequest]) -> None:
