@@ -17,20 +17,7 @@ _LINE = re.compile(r"""\s*(max_time|default_time)\s*=\s*(?:["']([^"']+)["']\s*(?
 
 
 def allowed_limit(limit: float | None, is_given: bool) -> float | None:
-    """Return the time limit that a job gets.
-
-    Parameters
-    ----------
-    limit : float or None
-        What was asked for, in seconds; `None` for none.
-    is_given : bool
-        Whether anything was asked for.
-
-    Raises
-    ------
-    DistError
-        If it is longer than allowed.
-    """
+    """Return a job's time limit in seconds, `None` for none; refuse one that is too long."""
     policy, _ = read_policy()
     most = policy.get("max_time")
     if not is_given:
@@ -46,7 +33,7 @@ def allowed_limit(limit: float | None, is_given: bool) -> float | None:
 
 
 def read_policy() -> tuple[dict[str, float | None], str]:
-    """Return the limits, and a sentence on what is wrong: a line that is wrong limits nothing."""
+    """Return the limits, and a sentence on what is invalid: an invalid line limits nothing."""
     limits: dict[str, float | None] = {}
     wrong = ""
     try:

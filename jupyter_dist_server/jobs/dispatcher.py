@@ -1,7 +1,7 @@
 """The dispatcher: starts one user's jobs when it is their turn, and ends when none waits.
 
-It owns nothing: the store has the jobs, runners have the GPUs. It can be killed at any moment, and
-is started again by whoever finds that a job waits and no dispatcher is there.
+It owns nothing: the store has the jobs, runners have the GPUs. It can be killed at any moment;
+whatever finds a waiting job and no dispatcher starts another one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _READ_LOST = 30.0
 _READ_CLOCK = 60.0
 """The same of the clock while a job waits for a time: waits do not count a suspend."""
 _FIRST = 256
-"""Jobs that are looked at before all others, and shown to other users."""
+"""Jobs that come before all others in a pass, and are shown to other users."""
 _AGAIN = 0.1
 """Seconds until a job is tried again whose GPUs somebody had at the same moment."""
 
@@ -55,16 +55,8 @@ _AGAIN = 0.1
 class Dispatcher:
     """Starts the jobs of one store.
 
-    Parameters
-    ----------
-    store : Store
-        The jobs.
-    zygote : RunnerZygote
-        Forks their runners.
-    reader : GpuReader
-        Reads NVML.
-    announced : io.FileIO or None
-        Can be read once who was about to submit a job has ended: until then we wait for it.
+    `announced` becomes readable once the process that was about to submit a job has ended; the
+    dispatcher waits for that job until then.
     """
 
     def __init__(
@@ -89,10 +81,10 @@ class Dispatcher:
         self._head_since: dict[int, float] = {}
 
     def run(self) -> bool:
-        """Start jobs until none waits; false if another process has to go on.
+        """Start jobs until none waits; return false if another dispatcher has to go on.
 
-        That is so once the one that forks runners has ended, or a newer version has changed the
-        queue's format: its jobs may ask for what we do not know.
+        That is so once the zygote has ended, or a newer version has changed the format of the
+        queue: its jobs may ask for what we do not know.
         """
         wake = Wake([self._store.watched, lease_folder()])
         wake.add(self._zygote.fileno())
@@ -124,7 +116,7 @@ class Dispatcher:
             wake.close()
 
     def once(self) -> float | None:
-        """Start what can be started now; return after how many seconds to look again, if so."""
+        """Start what can start now; return after how many seconds to look again, if at all."""
         recover(self._store)
         pending = self._store.pending(_FIRST)
         started, wait = self._pass(pending)
@@ -189,7 +181,7 @@ class Dispatcher:
             self._silent_since = time.time()
 
     def _start(self, job: Job, uuids: tuple[str, ...]) -> bool:
-        """Give a job to a runner; false if somebody else was faster."""
+        """Give a job to a runner; return false if somebody else took its GPUs first."""
         with contextlib.ExitStack() as files:
             try:
                 descriptors = [
@@ -237,7 +229,7 @@ class Dispatcher:
         return Lease.take(uuids, who, job.share is not None)
 
     def _show(self, eligible: list[Job], wanted: Plan) -> None:
-        """Let others see which of our jobs wait."""
+        """Show others which of our jobs wait."""
         waiting = [job for job in eligible if str(job.id) not in wanted.starts][:_FIRST]
         head = int(wanted.head.id) if wanted.head and wanted.head.id.isdecimal() else None
         since = {} if head is None else {head: self._head_since.get(head, time.time())}
@@ -289,7 +281,7 @@ class Dispatcher:
 
 
 def _read_again(there: Situation, wanted: Plan) -> float | None:
-    """Return after how many seconds only NVML can tell that a job may start, if so."""
+    """Return after how many seconds to ask NVML again, if only NVML can tell that a job may start."""
     if there.machine.blocked:
         return _READ_EVERY
     missing = {"ReqNodeNotAvail", "BadConstraints"} & set(wanted.reasons.values())

@@ -1,7 +1,7 @@
-"""The end of a job, in the store, or in a file, where a runner leaves it that cannot write there.
+"""The end of a job, in the store, or in a file if its runner cannot write to the store.
 
-The file is beside the store or, where nothing can be written there either, among temporary files
-that outlive a restart of the machine.
+The file is beside the store or, if that is not writable either, in ``/var/tmp``, which a restart of
+the machine does not empty.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def _paths(store: Store, job: Job) -> Iterator[Path]:
 
 
 def start_again(store: Store, job: Job, detail: str) -> bool:
-    """Put a job that has ended back into the queue; tell whether it was still as it was read."""
+    """Put a job that has ended back into the queue; return whether it was still as it was read."""
     attempt = job.attempt if job.started is None else job.attempt + 1  # only a start counts
     fields = {"attempt": attempt, "queued": time.time()} | AGAIN
     return store.move(job, PENDING, reason="None", detail=detail, **fields)
 
 
 def start_again_if_asked(store: Store, job: Job) -> None:
-    """Put a job back into the queue that has ended so that ``--requeue…`` starts it again."""
+    """Put a job back into the queue if ``--requeue`` or ``--requeue-on`` asks for it."""
     if job.cancel_at is not None:
         return
     if job.state == NODE_FAIL and job.attempt <= job.spec.requeue:
@@ -50,7 +50,7 @@ def start_again_if_asked(store: Store, job: Job) -> None:
 
 
 def write_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:
-    """Write how a job ended, and put it back into the queue if it is started again after that."""
+    """Write how a job ended, and put it back into the queue if it asked for that."""
     with store.writing():  # or the job would stay as it is, if we were killed in between
         if store.move(job, **fields):
             start_again_if_asked(store, store.get(job.id))
@@ -58,7 +58,7 @@ def write_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:
 
 
 def leave_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:
-    """Write the fields of a job that its end changes."""
+    """Keep the fields that the end of a job changes in a file."""
     import logging  # not above: commands in a terminal do without
 
     log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ def leave_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:
 
 
 def take_end(store: Store, job: Job) -> bool:
-    """Bring a job to the end that its runner has left in a file; tell whether there was one."""
+    """Bring a job to the end that its runner left in a file; return whether there was one."""
     for path in _paths(store, job):
         try:
             file = os.fdopen(os.open(path, _READ), "rb")

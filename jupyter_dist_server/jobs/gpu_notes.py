@@ -23,16 +23,9 @@ Memory = Mapping[int, int | None]
 def gpu_notes(
     jobs: list[Job], lost: Mapping[str, str], used: Mapping[str, Memory]
 ) -> dict[int, str]:
-    """Return what is to be said of each job, by id.
+    """Return what is to be said of each running job, by id.
 
-    Parameters
-    ----------
-    jobs : list of Job
-        Those that run.
-    lost : mapping
-        Why a GPU does not answer, by UUID.
-    used : mapping
-        What processes use of shared GPUs, by UUID.
+    `lost` tells by UUID why a GPU does not respond, `used` what processes use of shared GPUs.
     """
     overuse = {uuid: _overuse(uuid, memory, jobs) for uuid, memory in used.items()}
     found = {}
@@ -47,7 +40,7 @@ def gpu_notes(
 
 
 def _overuse(uuid: str, memory: Memory, jobs: list[Job]) -> list[str]:
-    """Name those who use more of a shared GPU than they asked for: own jobs, and other users."""
+    """Name own jobs and other users that use more of a shared GPU than they asked for."""
     ours, theirs = Counter[str](), Counter[str]()
     for pid, size in memory.items():
         with contextlib.suppress(psutil.Error):  # it has ended, or is in another container

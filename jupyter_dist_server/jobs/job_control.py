@@ -1,4 +1,4 @@
-"""What can be done to jobs that were submitted: cancel, hold, release, requeue, change, signal."""
+"""Changes submitted jobs: cancel, hold, release, requeue, update, signal."""
 
 from __future__ import annotations
 
@@ -22,21 +22,9 @@ from .store.store import Store
 
 
 def cancel(store: Store, jobs: Sequence[Job], now: bool = False) -> list[str]:
-    """Cancel jobs: SIGTERM, and SIGKILL after the job's grace time.
+    """Cancel jobs: SIGTERM, then SIGKILL after their grace time, or `now`.
 
-    Parameters
-    ----------
-    store : Store
-        Where they are.
-    jobs : sequence of Job
-        Those that have ended are left as they are.
-    now : bool
-        Whether they are killed at once.
-
-    Returns
-    -------
-    list of str
-        A sentence on each that was left as it is.
+    Return a sentence on each that had ended before.
     """
     moment = time.time()
     left = [f"Job {job.label} had ended: {job.state}." for job in jobs if job.is_ended]
@@ -55,14 +43,14 @@ def cancel(store: Store, jobs: Sequence[Job], now: bool = False) -> list[str]:
 
 
 def hold(store: Store, jobs: Sequence[Job]) -> list[str]:
-    """Keep jobs from starting; return a sentence on each that does not wait."""
+    """Keep jobs from starting; return a sentence on each that is not pending."""
     fields = {"held": True, "reason": HELD[0], "detail": HELD[1]}
     store.change([job.id for job in jobs], "state = 'PENDING'", **fields)
     return _not_pending(store, jobs, "cannot be held")
 
 
 def release(store: Store, jobs: Sequence[Job]) -> list[str]:
-    """Let held jobs start; they count as submitted now."""
+    """Let held jobs start, as if submitted now; return a sentence on each that was not held."""
     ids = [job.id for job in jobs]
     fields = {"held": False, "queued": time.time(), "reason": "None", "detail": ""}
     with store.writing():  # or what is released may have started before we look
@@ -79,7 +67,7 @@ def _not_pending(store: Store, jobs: Sequence[Job], what: str) -> list[str]:
 
 
 def requeue(store: Store, jobs: Sequence[Job]) -> list[str]:
-    """Start jobs again that have ended; return a sentence on each that has not."""
+    """Start ended jobs again; return a sentence on each that has not ended."""
     left = []
     with store.writing():  # of a hundred jobs, each would wait for the disk
         for job in jobs:
@@ -102,19 +90,10 @@ class Update(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
-    """Change jobs: priority and GPUs of those that wait, the limit of those that have not ended.
+    """Change jobs: priority and GPUs while they wait, the time limit until they end.
 
-    It may ask NVML, so it has no place in an event loop.
-
-    Returns
-    -------
-    list of str
-        A sentence on each thing that is asked for and was left as it is, for each job.
-
-    Raises
-    ------
-    DistError
-        If something cannot be read, or is more than there is; nothing is changed then.
+    Return a sentence on each request that did not apply to a job. If a value is invalid, nothing is
+    changed. It may ask NVML, so it has no place in an event loop.
     """
     if wanted.name == "":
         raise DistError("bad_option", "The name of a job cannot be empty.", field="name")
@@ -151,7 +130,7 @@ def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
 
 
 def _keep_file_names(store: Store, ids: Sequence[int]) -> None:
-    """Have the files of jobs stay theirs: ``%x`` in their names is what the jobs are called now."""
+    """Keep the files of started jobs: ``%x`` in their names becomes the name that the jobs have."""
     alike: dict[tuple[int, str], list[Job]] = {}
     for job in store.get_all(ids):
         if job.has_output or job.state in ACTIVE:  # its runner may have opened them
@@ -206,7 +185,7 @@ def _unchanged(job: Job, what: str) -> str:
 
 
 def send_signal(jobs: Sequence[Job], number: int) -> list[str]:
-    """Send a signal to all processes of jobs; return a sentence on each that does not run."""
+    """Send a signal to all processes of jobs; return a sentence on each job that does not run."""
     left = []
     for job in jobs:
         runner = job.runner.find() if job.runner and not job.is_ended else None
@@ -218,13 +197,7 @@ def send_signal(jobs: Sequence[Job], number: int) -> list[str]:
 
 
 def check_one(jobs: Sequence[Job]) -> Job:
-    """Return the only one.
-
-    Raises
-    ------
-    DistError
-        If there are several.
-    """
+    """Return the only job; refuse several."""
     if len(jobs) != 1:
         raise DistError(
             "bad_option",

@@ -1,4 +1,4 @@
-"""Jobs whose runner is gone: what is left of them is ended, and what became of them is said."""
+"""Jobs whose runner is gone: ends what is left of them, and writes what became of them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from .store.store import Store
 from .variables import JOB
 
 _DEATH = 2.0
-"""Seconds within which a process ends that was killed, unless it hangs in the driver."""
 
 
 def recover(store: Store) -> None:
-    """Bring jobs that nobody runs any more into a state that is true."""
+    """Bring jobs that no process runs any more into a true state."""
     for job in store.active():
         if not _is_lost(store, job):
             continue
@@ -37,12 +36,12 @@ def recover(store: Store) -> None:
 
 
 def any_is_lost(store: Store) -> bool:
-    """Tell whether nobody runs an active job any more; nothing is changed."""
+    """Tell whether an active job has no runner any more; nothing is changed."""
     return any(_is_lost(store, job) for job in store.active())
 
 
 def _end_lost(store: Store, job: Job) -> None:
-    """End a job whose code may have run, or start it again if it was asked for so."""
+    """End a job whose code may have run, or start it again if it asked for that."""
     what = "The machine was restarted" if job.boot != boot_id() else "Its runner was killed"
     fields: dict[str, Any] = {"ended": time.time(), "reason": "None"}
     with store.writing():  # or the job would stay as it is, if we were killed in between
@@ -54,7 +53,7 @@ def _end_lost(store: Store, job: Job) -> None:
 
 
 def wait_again(store: Store, job: Job) -> None:
-    """Let a job wait again whose code has not run, unless it was cancelled meanwhile."""
+    """Let a job whose code has not run wait again, unless it was cancelled meanwhile."""
     fields: dict[str, Any] = {"launch": None, "gpu_uuids": (), "reason": "None"}
     with store.writing():
         if store.get(job.id).cancel_at is None:
@@ -83,7 +82,7 @@ def _is_lost(store: Store, job: Job) -> bool:
 
 
 def end_leftovers(job: Job) -> None:
-    """Kill what a job has started and outlived its runner, by the variable in its environment."""
+    """Kill the processes that outlived their job's runner, by the variable in their environment."""
     import logging  # not above: to import them takes as long as many a command
 
     import psutil

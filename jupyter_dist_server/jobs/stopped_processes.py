@@ -1,4 +1,4 @@
-"""Which processes of the queue are stopped (SIGSTOP), and what to do about it."""
+"""Which processes of the queue are stopped (SIGSTOP), each with what to do about it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .store.store import Store
 
 
 def stopped_processes(store: Store) -> list[tuple[str, str]]:
-    """Return which processes are stopped (SIGSTOP), and for each what to do."""
+    """Return a sentence on each stopped process, and what to do."""
     dispatcher = stopped_dispatcher(store.folder)
     return ([dispatcher] if dispatcher else []) + [*stopped_runners(store)]
 
 
 def stopped_dispatcher(folder: Path) -> tuple[str, str] | None:
-    """Return that the dispatcher is stopped (SIGSTOP), and what to do; `None` if it is not."""
+    """Return the same of the dispatcher; `None` if it is not stopped."""
     process = None
     with contextlib.suppress(OSError):  # a disk that is full, or cannot be written
         process = stopped(folder)
@@ -31,7 +31,7 @@ def stopped_dispatcher(folder: Path) -> tuple[str, str] | None:
 
 
 def stopped_runners(store: Store) -> Iterator[tuple[str, str]]:
-    """Yield which runners of jobs are stopped (SIGSTOP), and what to do."""
+    """Yield the same of the runners of jobs."""
     for job in store.active():
         if job.runner and is_stopped(job.runner):
             pid = job.runner.pid

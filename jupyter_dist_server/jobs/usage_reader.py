@@ -1,6 +1,6 @@
-"""How much jobs use their GPUs: read by a process of its own, while a job with GPUs runs.
+"""How jobs use their GPUs: read by a process of its own, while a job with GPUs runs.
 
-Not by runners, which are to stay small, nor by the dispatcher, which ends when nothing waits. It
+Not by runners, which have to stay small, nor by the dispatcher, which ends when nothing waits. It
 owns nothing: if it is killed, another one goes on.
 """
 
@@ -24,22 +24,16 @@ from .store.states import RUNNING
 from .store.store import Store
 
 EVERY = "JDIST_SAMPLE_EVERY"
-"""Environment variable: seconds between two readings."""
+"""The environment variable with the seconds between two readings."""
 _EVERY = 10.0
 _NOT_TOLD = (nvml.UNSUPPORTED, nvml.NO_PERMISSION)
-"""Why a GPU that works does not tell its memory: it uses the host's, say."""
+"""Why a working GPU does not tell its memory: it uses the host's, say."""
 _MOST_POINTS = 160
-"""Of a curve; then two become one, so that it covers an attempt of any length."""
+"""Points of a curve; beyond, each two become one, so that it covers an attempt of any length."""
 
 
 class Sampler:
-    """Reads the GPUs of all jobs of a store.
-
-    Parameters
-    ----------
-    store : Store
-        The jobs.
-    """
+    """Reads the GPUs of all jobs of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -97,7 +91,7 @@ class Sampler:
 
 
 def add_reading(seen: GpuUsage, load: int | None, memory: int, now: float) -> None:
-    """Count one reading of a GPU, with its load in percent and the bytes that are in use."""
+    """Count one reading of a GPU: its load in percent, and the bytes in use."""
     place = seen.samples % seen.per_point
     if place and seen.curve:
         last = seen.curve[-1]
@@ -121,7 +115,7 @@ def add_reading(seen: GpuUsage, load: int | None, memory: int, now: float) -> No
 
 
 def _merged(one: GpuPoint, weight: int, other: GpuPoint) -> GpuPoint:
-    """Return two points as one; the first counts for so many of the second."""
+    """Merge two points; the first has the given weight, the second 1."""
     load = one.load if other.load is None else other.load
     if one.load is not None and other.load is not None:
         load = round((one.load * weight + other.load) / (weight + 1), 2)

@@ -17,7 +17,7 @@ def start_in_background(
     pass_fds: Sequence[int] = (),
     env: Mapping[str, str] | None = None,
 ) -> None:
-    """Start a module of ours, in a session of its own; what it prints is added to `log`."""
+    """Start a module of ours in a session of its own; its output is appended to `log`."""
     import subprocess  # not above: most commands find all running that they need
     import threading
 

@@ -41,12 +41,12 @@ def open_lock(folder: Path) -> io.FileIO:
 
 
 def wait_for_lock(lock: io.FileIO) -> None:
-    """Lock a file that may be locked already, by us or for us by who has started us."""
+    """Lock a file that may be locked already, by us or for us by the process that started us."""
     fcntl.fcntl(lock, fcntl.F_OFD_SETLKW, _WANTED)
 
 
 def sign(lock: io.FileIO) -> None:
-    """Tell whoever looks that this process is the dispatcher."""
+    """Write into the lock that this process is the dispatcher."""
     from ...common.processes.process_ref import ProcessRef
 
     us = ProcessRef.of(os.getpid())
@@ -55,7 +55,7 @@ def sign(lock: io.FileIO) -> None:
 
 
 def stopped(folder: Path) -> psutil.Process | None:
-    """Return the dispatcher if it was stopped (SIGSTOP), and so starts nothing; else `None`."""
+    """Return the dispatcher if it is stopped (SIGSTOP), and so starts nothing."""
     lock = _open(folder)
     try:
         if not _is_locked(lock):

@@ -11,16 +11,9 @@ from .start_dispatcher import start_dispatcher
 
 
 def ensure(store: Store, *, also_if: bool = False) -> None:
-    """Start a dispatcher if jobs wait and none runs.
+    """Start a dispatcher if jobs wait, or `also_if` one is needed, and none runs.
 
-    It is given its lock, so that nobody starts a second one while it imports.
-
-    Parameters
-    ----------
-    store : Store
-        The jobs.
-    also_if : bool
-        Whether one is needed even if no job waits.
+    It is given its lock, so that no second one starts while it imports.
     """
     if not also_if and store.is_idle():
         return

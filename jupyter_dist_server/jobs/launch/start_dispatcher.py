@@ -14,17 +14,7 @@ _DISPATCHER = "jupyter_dist_server.jobs.dispatcher_process"
 
 
 def start_dispatcher(folder: Path, lock: io.FileIO, announced: int | None = None) -> None:
-    """Start a dispatcher that is given its lock, or waits for it.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the queue.
-    lock : io.FileIO
-        See `take_lock`.
-    announced : int or None
-        Can be read once who was about to submit a job has ended.
-    """
+    """Start a dispatcher that is given its lock, or waits for it; see `Dispatcher` for `announced`."""
     given = [lock.fileno()] + ([] if announced is None else [announced])
     start_in_background(
         _DISPATCHER,

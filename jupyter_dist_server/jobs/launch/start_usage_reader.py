@@ -14,7 +14,7 @@ _PROCESS = "jupyter_dist_server.jobs.usage_reader"
 
 
 def ensure_sampler(store: Store) -> None:
-    """Start the process if a job with GPUs runs, and nobody reads them."""
+    """Start the process that reads GPUs, if a job with GPUs runs and no such process does."""
     if JOB in os.environ or not any(job.gpu_uuids for job in store.active()):
         return
     lock = open_lock(store.folder)
@@ -28,5 +28,5 @@ def ensure_sampler(store: Store) -> None:
 
 
 def open_lock(folder: Path) -> int:
-    """Open the file that the process has locked while it runs."""
+    """Open the file that the process locks while it runs."""
     return os.open(folder / "sampler.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -11,13 +11,7 @@ _CHUNK = 2**20
 
 
 class LineReader:
-    """Reads lines of a regular file, which need not be there.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    """
+    """Reads whole lines of a regular file, which may be long, or not exist."""
 
     def __init__(self, path: str) -> None:
         self._file = open_file(path)
@@ -34,7 +28,7 @@ class LineReader:
         return 0 if self._file is None else os.fstat(self._file).st_size
 
     def after(self, start: int) -> Piece:
-        """Return lines from a place on; the last one of the file may go on later."""
+        """Return lines from an offset on; the last one of the file may go on later."""
         size = self.size
         start = self._data(min(max(0, start), size), size)[0]
         data = self._read(start, min(size, start + PIECE))
@@ -43,7 +37,7 @@ class LineReader:
         return Piece(start, data, size)
 
     def before(self, end: int) -> Piece:
-        """Return the lines that end at a place; what was cut out of the file is skipped."""
+        """Return the lines that end at an offset; what was cut out of the file is skipped."""
         size = self.size
         end = size if end < 0 else min(end, size)
         start = max(0, end - PIECE)
@@ -59,7 +53,7 @@ class LineReader:
         return Piece(start, data, size)
 
     def find(self, text: str, start: int) -> Piece | None:
-        """Return the lines from the first one after a place that has a text, in any case."""
+        """Return the lines from the first one after an offset that contains a text, in any case."""
         wanted, size, place = text.encode().lower(), self.size, max(0, start)
         while place < size:
             place = self._data(place, size)[0]

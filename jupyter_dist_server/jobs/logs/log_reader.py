@@ -1,4 +1,4 @@
-"""What a job has printed: a file, read in bounded pieces, whatever is in it and happens to it."""
+"""What a job has printed: a file, read in bounded pieces, whatever happens to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Piece:
     size: int
     """Bytes that the file has now."""
     replaced: bool = False
-    """Whether the file is another one than at the piece before, or was emptied."""
+    """Whether the file is another one than before, or was emptied."""
 
     @property
     def end(self) -> int:
@@ -31,25 +31,20 @@ class Piece:
 
 
 class LogReader:
-    """Reads on where it was, also in a file that takes the place of the first.
+    """Reads on where it was, also in a file that replaces the first, which need not exist yet.
 
-    Parameters
-    ----------
-    path : str
-        The file; it need not be there yet.
-    start : int
-        Where to begin; from the end, if negative.
+    It starts at an offset, from the end if negative.
     """
 
     def __init__(self, path: str, start: int = 0) -> None:
         self.path = path
         self.place = start
         self.is_gone = False
-        """Whether the file was there, and is not any more."""
+        """Whether the file existed, and does not any more."""
         self._file: tuple[int, int] | None = None
 
     def read(self) -> Piece | None:
-        """Return the next piece, without any data at the end; `None` if there is no such file."""
+        """Return the next piece, empty at the end; `None` if there is no file."""
         if (file := open_file(self.path)) is None:
             self.is_gone = self._file is not None
             return None
@@ -90,7 +85,7 @@ def open_file(path: str) -> int | None:
 
 
 def next_data(file: int, place: int, size: int) -> tuple[int, int]:
-    """Return where there is data from a place on, and how much: what was cut out is a hole."""
+    """Return where data follows an offset, and how much: what was cut out is a hole."""
     try:
         start = os.lseek(file, place, os.SEEK_DATA)
         length = os.lseek(file, start, os.SEEK_HOLE) - start
@@ -104,10 +99,7 @@ def next_data(file: int, place: int, size: int) -> tuple[int, int]:
 
 
 def text_of(piece: Piece) -> tuple[str, int]:
-    """Return a piece as text, and where the next one starts: no character is cut in two.
-
-    What is no UTF-8 is replaced.
-    """
+    """Return a piece as text, and where the next one starts: no character is cut in two."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(piece.data)
     left = len(decoder.getstate()[0])
@@ -117,7 +109,7 @@ def text_of(piece: Piece) -> tuple[str, int]:
 
 
 def fold(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    r"""Leave out what a terminal would write over: of a progress bar, the last state remains.
+    """Leave out what a terminal would overwrite: of a progress bar, the last state remains.
 
     A line is kept back until it is complete, but no more of it than one piece.
     """

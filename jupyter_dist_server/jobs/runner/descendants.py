@@ -1,6 +1,6 @@
-"""What a job has started: found by our being the parent of all orphans, and ended.
+"""What a job has started: found and ended by its runner, which adopts all orphans.
 
-Without psutil: with what that imports, each runner would take a megabyte more.
+Without psutil, which would take a megabyte of each runner.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import NamedTuple
 from ..variables import DISPATCHER
 
 _PAUSES = 0.0005, 0.05
-"""Seconds between two looks whether processes have ended: the first pause, and the longest."""
 
 
 class Descendant(NamedTuple):
@@ -23,14 +22,14 @@ class Descendant(NamedTuple):
 
     pid: int
     start: int
-    """Clock ticks between the boot and its start: the pid may be another one's by now."""
+    """Clock ticks from boot to its start: another process may have the pid by now."""
     parent: int
     is_zombie: bool
     name: str
 
 
 def has_any() -> bool:
-    """Tell whether anything is left; at once, where nothing is."""
+    """Tell, without a search, whether anything is left."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -39,15 +38,15 @@ def has_any() -> bool:
 
 
 def descendants() -> list[Descendant]:
-    """Return all that the job has started and is still there, orphans included: we adopt them."""
+    """Return all processes that our job has started and that still exist."""
     return descendants_of(os.getpid()) if has_any() else []
 
 
 def descendants_of(runner: int) -> list[Descendant]:
-    """Return all that the job of a runner has started and is still there.
+    """Return all processes that the job of a runner has started and that still exist.
 
-    A dispatcher that the runner has started for jobs which its own has submitted, and theirs, are
-    left out.
+    A dispatcher that the runner has started for jobs submitted by its own is left out, with its
+    runners.
     """
     children: dict[int, list[Descendant]] = {}
     for name in os.listdir("/proc"):
@@ -63,7 +62,6 @@ def descendants_of(runner: int) -> list[Descendant]:
 
 
 def _look_up(pid: int) -> Descendant | None:
-    """Return a process; `None` if it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:  # gone, or hidden from us
@@ -93,12 +91,12 @@ def _alive(processes: Iterable[Descendant]) -> list[Descendant]:
 
 
 def names(processes: Iterable[Descendant]) -> str:
-    """Return what processes are called, with their pids; those that have ended are left out."""
+    """Return the names and pids of those that have not ended."""
     return ", ".join(f"{process.name} (pid {process.pid})" for process in _alive(processes))
 
 
 def send(processes: Iterable[Descendant], number: int) -> None:
-    """Send a signal to all of them."""
+    """Send a signal to all that have not ended."""
     for process in _alive(processes):
         # Gone by now, or another user's (sudo).
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -106,7 +104,7 @@ def send(processes: Iterable[Descendant], number: int) -> None:
 
 
 def alive_after(processes: Iterable[Descendant], seconds: float) -> list[Descendant]:
-    """Wait until processes have ended, but not longer; return those that have not."""
+    """Wait at most some seconds until processes have ended; return those that have not."""
     until = time.monotonic() + seconds
     pause, longest = _PAUSES
     while (left := _alive(processes)) and time.monotonic() < until:

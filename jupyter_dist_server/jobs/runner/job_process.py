@@ -13,7 +13,7 @@ from ..job_command import find_program, interpreter_of
 
 _PDEATHSIG = 1
 _COPY = re.compile(r"^.*/scripts/\d{19,}-")
-"""What a copy of a script has before the name of the script, see `script_files.keep_copy`."""
+"""What precedes the name of a script in the name of its copy."""
 
 
 def become_job(

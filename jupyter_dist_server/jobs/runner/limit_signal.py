@@ -14,23 +14,13 @@ from .descendants import Descendant
 
 _SHELLS = {"ash", "bash", "csh", "dash", "fish", "ksh", "ksh93", "mksh", "sh", "tcsh", "zsh"}
 _END_OTHERS = {signal.SIGUSR1, signal.SIGUSR2}
-"""Signals that end each process which does not expect them, such as ``tee`` behind a program."""
+"""Signals that end every process that does not handle them, such as ``tee`` behind a program."""
 
 
 def to_warn(
     processes: Sequence[Descendant], number: int, first: int | None = None
 ) -> list[Descendant]:
-    """Return who gets the signal.
-
-    Parameters
-    ----------
-    processes : sequence of Descendant
-        Of the job.
-    number : int
-        The signal.
-    first : int or None
-        The pid of the job's first process, if that alone is warned.
-    """
+    """Return the processes that get the signal; with `first`, a pid, that process alone."""
     if first is not None:
         return [process for process in processes if process.pid == first]
     found = [process for process in processes if not _is_shell(process.pid)]

@@ -7,11 +7,10 @@ from ..store.job import Job
 from ..store.store import Store
 
 _TAKES = 60.0
-"""Seconds that the command may take."""
 
 
 def notify(store: Store, job: Job) -> None:
-    """Run the command that a job was submitted with; the job's own GPUs are free by now."""
+    """Run the ``--notify`` command of a job; the job's own GPUs are free by now."""
     if not job.spec.notify:
         return
     import logging  # not above: each runner would carry them

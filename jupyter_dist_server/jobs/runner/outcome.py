@@ -1,4 +1,4 @@
-"""What became of a job: from its process's end, its output and its GPUs to a sentence."""
+"""What became of a job: a sentence, from the exit of its process, its output and its GPUs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..store.job import Job
 from ..store.states import CANCELLED, COMPLETED, FAILED, NODE_FAIL, OUT_OF_MEMORY, TIMEOUT
 
 _TAIL = 32768
-"""Bytes at the end of the output in which an error is looked for."""
+"""Bytes at the end of the output that are searched for an error."""
 _GPU_MEMORY = re.compile(r"^.*(?:CUDA out of memory|CUDA error: out of memory).*$", re.MULTILINE)
 _OF_CACHES = re.compile(r"(?<=\.) GPU \d+ has a total .*")
 _MEMORY = re.compile(r"^(?:MemoryError|numpy\S*MemoryError)\b.*$", re.MULTILINE)
@@ -21,9 +21,9 @@ _KILLED_RANK = re.compile(r"failed \(exitcode: -(\d+)\) local_rank: (\d+) \(pid:
 """As torch.distributed.elastic logs it."""
 _LONGEST = 300
 _ENOUGH = 3
-"""Readings of a GPU after which it is said that it was not used."""
+"""Readings of a GPU before a job is said not to use it."""
 _UNUSED = 64 * 2**20
-"""Bytes by which the memory of a GPU that nobody uses may vary."""
+"""Bytes by which the memory of an unused GPU may vary."""
 _ASKED = {
     TIMEOUT: ("TimeLimit", "The time limit was reached."),
     CANCELLED: ("None", "Cancelled."),
@@ -47,18 +47,9 @@ def outcome(
 ) -> Outcome:
     """Tell what became of a job.
 
-    Parameters
-    ----------
-    job : Job
-        As it ran.
-    code : int
-        The exit code of its process, negative for a signal.
-    ended_by : str or None
-        The state that ending it ourselves leads to.
-    killed_for_memory : str
-        What the kernel says of that.
-    begins : mapping of str to int
-        The files of its output, and how many bytes of each are older than this attempt.
+    `code` is the exit code of its process, negative for a signal; `ended_by` the state that ending
+    it ourselves leads to; `killed_for_memory` what the kernel says of that. `begins` has the files
+    of its output, and how many bytes of each are older than this attempt.
     """
     if ended_by:
         state, (reason, told) = ended_by, _ASKED[ended_by]
@@ -84,7 +75,7 @@ def outcome(
 
 
 def _killed_rank(job: Job, begins: Mapping[str, int]) -> str:
-    """Return a sentence if torchrun tells of a rank that a signal has ended, and it went on."""
+    """Return a sentence if torchrun reports a rank that a signal has ended, and went on."""
     if job.spec.torchrun:
         for text in _last_lines(begins):
             if found := _KILLED_RANK.search(text):
@@ -112,7 +103,7 @@ def _out_of_memory(job: Job, begins: Mapping[str, int]) -> str:
 
 
 def unused_gpus(job: Job, usage: Mapping[str, GpuUsage]) -> str:
-    """Return a sentence if a job did not use its GPUs, from what was seen of them."""
+    """Return a sentence if a job did not use its GPUs."""
     unused = [
         uuid
         for uuid, seen in usage.items()

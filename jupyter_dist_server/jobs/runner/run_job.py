@@ -1,4 +1,4 @@
-"""From a process that was forked for a job to the job's runner, and to that one's end."""
+"""Turns a process that was forked for a job into its runner."""
 
 from __future__ import annotations
 

@@ -11,12 +11,9 @@ from ...common.files.own_files import own
 
 
 def take_run_lock(path: Path) -> io.FileIO:
-    """Open the lock of a job's attempt, and lock it.
+    """Open and lock the file of a job's attempt.
 
-    Raises
-    ------
-    BlockingIOError
-        If somebody else has it locked: a runner of an earlier attempt is not gone yet.
+    `BlockingIOError` if a runner of an earlier attempt has not ended yet.
     """
     file = own(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     try:

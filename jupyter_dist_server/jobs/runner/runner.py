@@ -1,7 +1,7 @@
-"""The runner of one job: it holds the job's GPUs, starts it, ends it, and writes what became of it.
+"""The runner of one job: holds its GPUs, starts it, ends it, and writes what became of it.
 
-It outlives the dispatcher, the server and whoever submitted the job. The job's code starts only
-after RUNNING is in the store, and ends with the runner, however that ends.
+It outlives the dispatcher, the server and the process that submitted the job. The job's code starts
+only after RUNNING is in the store, and ends with the runner, however that ends.
 """
 
 from __future__ import annotations
@@ -40,25 +40,13 @@ from .log_limit import LogLimit
 from .outcome import Outcome, outcome, unused_gpus
 
 _COMMIT_FOR = 60.0
-"""Seconds for which writing the job's end is tried, before it is left in a file."""
 _TOGETHER = 2.0
-"""Seconds within which all processes of a user get SIGTERM when the machine is shut down."""
 _LONGEST = 86_400.0
-"""Seconds between two looks, at most: `poll` cannot wait for more than 24 days."""
+"""Seconds of one wait at most: `poll` cannot wait for more than 24 days."""
 
 
 class Runner:
-    """Runs one job.
-
-    Parameters
-    ----------
-    store : Store
-        Where the job is.
-    job : Job
-        In CONFIGURING.
-    lease : InheritedLease or None
-        Of its GPUs and cores.
-    """
+    """Runs one job, which is CONFIGURING; the lease has its GPUs and cores."""
 
     def __init__(self, store: Store, job: Job, lease: InheritedLease | None) -> None:
         self._store = store
@@ -70,7 +58,7 @@ class Runner:
         self._kill_at: float | None = None
         self._is_killed = False
         self._told = ""
-        """Which processes it was said of that they do not end."""
+        """The processes that the store says do not end."""
         self._signal_sent = False
         self._started = 0.0
         self._ends_at: float | None = None
@@ -78,7 +66,7 @@ class Runner:
         self._memory = MemoryWatch()
         self._log_limits: list[LogLimit] = []
         self._begins: dict[str, int] = {}
-        """The files of its output, and how long they were before this attempt."""
+        """The files of its output, and their sizes before this attempt."""
         self._wakeup, sender = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
         self._poll.register(self._wakeup, select.POLLIN)
@@ -162,7 +150,7 @@ class Runner:
         return child, release
 
     def _watch(self, child: int) -> int:
-        """Wait for the job's end, and end it when it is time; return the status of `waitpid`."""
+        """Wait for the job's end, or end it when it is time; return the status of `waitpid`."""
         status = None
         while True:
             # Adopted orphans are reaped here, too.
@@ -182,7 +170,7 @@ class Runner:
             self._on_time(child)
 
     def _note_shutdown(self, code: int) -> None:
-        """If a shutdown has ended the job's process, let what that has left behind end, too."""
+        """If a shutdown has ended the job's process, let what it has left behind end, too."""
         if self._ended_by is None and code in (-signal.SIGTERM, 128 + signal.SIGTERM):
             until = time.monotonic() + _TOGETHER
             while not self.asked_to_end and (left := until - time.monotonic()) > 0:
@@ -191,7 +179,7 @@ class Runner:
             self._end(NODE_FAIL)
 
     def _is_over(self) -> bool:
-        """Tell whether what the job's process has left behind has no time of its own to end."""
+        """Tell whether nothing that the job's process left behind has grace time left."""
         return self._ended_by is None or self._is_killed or not descendants()
 
     def _sleep(self, seconds: float | None) -> None:
@@ -268,7 +256,7 @@ class Runner:
             self._tell_who_stays(alive_after(processes, 2.0))
 
     def _tell_who_stays(self, processes: list[Descendant]) -> None:
-        """Say which processes SIGKILL has not ended: they are in the kernel, or another user's."""
+        """Name the processes that SIGKILL has not ended: they are in the kernel, or another user's."""
         if not (told := names(processes)) or self._told == told:
             return
         with contextlib.suppress(DistError):
@@ -297,7 +285,7 @@ class Runner:
         return found
 
     def _finish(self, found: Outcome) -> None:
-        """Write the job's end; where that cannot be done, leave it in a file."""
+        """Write the job's end, or leave it in a file."""
         fields = asdict(found) | {"ended": time.time()}
         until = time.monotonic() + _COMMIT_FOR
         while True:

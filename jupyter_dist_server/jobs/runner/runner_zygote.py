@@ -1,4 +1,4 @@
-"""The process that forks runners: it has imported what they need, and has no database open.
+"""Forks runners: a process that has imported what they need, and has no database open.
 
 SQLite must not be carried across a fork (https://www.sqlite.org/howtocorrupt.html), so the
 dispatcher forks this one before it opens the store.
@@ -27,13 +27,12 @@ from .run_job import run_job
 _PDEATHSIG = 1
 _LONGEST = 65536
 _MOST = 1024
-"""Descriptors that come with one message."""
+"""Descriptors of one message."""
 _STOPPED_FOR = 5.0
-"""Seconds after which a zygote that is stopped is killed, if a job waits for it."""
 
 
 class RunnerZygote:
-    """The dispatcher's end: forks the zygote, and has runners forked by it."""
+    """The dispatcher's end: forks the zygote, and has it fork runners."""
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -49,30 +48,21 @@ class RunnerZygote:
         self._stopped_since: float | None = None
 
     def fileno(self) -> int:
-        """Return a descriptor that can be read once the zygote has ended."""
+        """Return a descriptor that becomes readable once the zygote has ended."""
         return self._socket.fileno()
 
     def run(self, folder: Path, job: int, launch: str, descriptors: list[int]) -> None:
-        """Have a job run, which gets the descriptors of its lease.
+        """Have a job run, with the descriptors of its lease.
 
-        Raises
-        ------
-        OSError
-            If the zygote has ended, or reads nothing any more.
+        `OSError` if the zygote has ended, or no longer reads.
         """
         order = msgspec.json.encode(StartRunner(str(folder), job, launch))
         socket.send_fds(self._socket, [order], descriptors)
 
     def end_if_stopped(self) -> float:
-        """Kill the zygote if it has been stopped (SIGSTOP) for a while.
+        """Kill the zygote if it stays stopped (SIGSTOP); return when to look again, in seconds.
 
-        The locks of jobs that it has not forked a runner for are free then, so that these wait
-        again.
-
-        Returns
-        -------
-        float
-            Seconds after which to look again while a job waits for it.
+        That frees the locks of jobs that it has not forked a runner for, so that these wait again.
         """
         now, told = time.monotonic(), None
         with contextlib.suppress(ChildProcessError):  # it has ended
@@ -88,10 +78,10 @@ class RunnerZygote:
 
 
 def _end_with(dispatcher: int) -> None:
-    """End when the dispatcher does, even while stopped: orders that are not read are dropped then.
+    """End when the dispatcher does, even while stopped: that drops unread orders.
 
     Their locks are free then, so that the jobs wait again. A fork clears this: runners go on. It is
-    the end of the thread that forks which counts; the dispatcher's main thread, which ends with it.
+    the end of the thread that forks that counts: the dispatcher's main thread, which ends with it.
     """
     ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != dispatcher:  # it has ended before that

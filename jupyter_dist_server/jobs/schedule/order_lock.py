@@ -1,7 +1,7 @@
 """The lock under which those who wait look and take, one after the other.
 
-It only keeps them from wanting the same GPU at once. Safe are GPUs by their own locks, so whoever
-cannot get this one in time goes on without it: any user may hold it for ever.
+It only keeps them from wanting the same GPU at once. The GPUs have their own locks, so a process
+that does not get this one in time goes on without it: any user may hold it for ever.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from ...common.files.shared_folder import folder, is_free, lock_file
 
 _NAME = "order.lock"
 _LIMIT = 1.0
-"""Seconds for which others are waited for; a turn takes some milliseconds."""
 _PAUSE = 0.005
-"""Seconds between two tries, as flock knows no limit."""
 
 
 @contextlib.contextmanager
 def order_lock(limit: float = _LIMIT) -> Iterator[bool]:
-    """Wait until nobody else looks and takes; tell whether that is so."""
+    """Wait until no other process looks and takes; tell whether that is so."""
     with lock_file(folder() / _NAME) as file:
         until = time.monotonic() + limit
         while not (got := is_free(file, fcntl.LOCK_EX)) and time.monotonic() < until:

@@ -28,7 +28,7 @@ BATCH, OTHER = "batch", "other"
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One line of ``jdist queue``: somebody who has something, or waits for it."""
+    """One line of ``jdist queue``: what has something, or waits for it."""
 
     id: str
     """``12`` or ``12_3`` of a job, ``p-3f2a…`` of a pool."""
@@ -42,14 +42,14 @@ class Row(msgspec.Struct, frozen=True):
     gpu_uuids: tuple[str, ...] = ()
     limit: float | None = None
     since: float | None = None
-    """When it started, or, while it waits, since when it does."""
+    """When it started or, while it waits, was queued."""
     ends_by: float | None = None
     idle_since: float | None = None
-    """Since when no cell has run in a pool, or all GPUs of an own job have done nothing."""
+    """Since when no cell has run in a pool, or all GPUs of an own job have been idle."""
     reason: str = ""
     detail: str = ""
     expected: Expected | None = None
-    """When it is expected to start, if that was asked for and is known."""
+    """When it is expected to start, if asked for and known."""
     job: Job | None = None
     """If it is one of ours."""
 
@@ -66,15 +66,8 @@ class Row(msgspec.Struct, frozen=True):
 def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False) -> list[Row]:
     """Return a row for everything on this machine: first what runs, then what waits, in order.
 
-    Parameters
-    ----------
-    store : Store
-        The user's own jobs.
-    gpus : GpuState or None
-        What NVML says; needed for `start`, for the order between users, and for the reasons of
-        others.
-    start : bool
-        Whether to tell when what waits is expected to start.
+    `gpus` is needed for the order between users, for the reasons of others, and for `start`: to
+    tell when what waits is expected to start.
     """
     with store.at_one_time():  # or a job that starts meanwhile would be in neither list
         active, pending, upon = store.active(), store.pending(), store.dependencies()

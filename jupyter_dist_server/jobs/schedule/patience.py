@@ -1,4 +1,4 @@
-"""Who holds up others: a process that was stopped or hangs, or one that says what is not true."""
+"""Who holds up others: a process that was stopped or hangs, or a false board."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from .board import Posted
 from .plan import Plan
 
 SECONDS = 5.0
-"""For which GPUs are left to an entry of somebody else that could start."""
 KEPT_FOR = 3600.0
-"""Seconds for which GPUs are kept idle for somebody else's head, if nobody knows how long."""
+"""Seconds for which GPUs stay idle for somebody else's head whose start is unknown."""
 
 
 class Patience:
@@ -25,14 +24,14 @@ class Patience:
         self._kept: dict[str, float] = {}
         """Since when GPUs are kept for an entry of a board."""
         self._heads: dict[int, str | None] = {}
-        """Which entry of each user was the head, as we last saw it."""
+        """The entry of each user that was the head when we last looked."""
 
     def who_counts(self, boards: Iterable[Posted]) -> list[Posted]:
         """Return the boards without those that were passed over and have not changed since.
 
         That an entry is the head is believed of a user whom we have not seen before, and otherwise
-        if it was the head of a plan of ours: who says so of one entry after the other comes first
-        once. It is no longer believed if GPUs were kept for it for long.
+        if it was the head of a plan of ours: a user who calls one entry after the other the head
+        comes first once. It is no longer believed after GPUs were kept for it for long.
         """
         now = monotonic()
         there = list(boards)
@@ -56,15 +55,7 @@ class Patience:
         return self._heads.setdefault(board.uid, head) == head
 
     def note(self, boards: Iterable[Posted], wanted: Plan) -> float | None:
-        """Note what a plan leaves to others; return when to look again, if so.
-
-        Parameters
-        ----------
-        boards : iterable of Posted
-            Those that count.
-        wanted : Plan
-            Made from them.
-        """
+        """Note what a plan made from boards leaves to others; return when to look again, if at all."""
         now = monotonic()
         due = {id.partition(" ")[0] for id in wanted.starts if " " in id}
         waits = [math.inf]

@@ -1,9 +1,9 @@
-"""Which waiting jobs start now, on which GPUs, and when the others can be expected to.
+"""Which waiting entries start now, on which GPUs, and when to expect the others.
 
-A pure function of what boards, leases and the queue say, so that all who wait come to the same
-plan. The locks on GPUs keep it safe; a plan is only the order. The first entry that does not fit
-gets a reservation, and later ones start if they do not delay it: EASY backfilling (D. Lifka, "The
-ANL/IBM SP Scheduling System", 1995, https://doi.org/10.1007/3-540-60153-8_35).
+A pure function of boards, leases and the queue, so that all who wait come to the same plan. The
+locks on GPUs keep it safe; a plan is only the order. The first entry that does not fit gets a
+reservation, and later ones start if they do not delay it: EASY backfilling (D. Lifka, "The ANL/IBM
+SP Scheduling System", 1995, https://doi.org/10.1007/3-540-60153-8_35).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Reservation:
     start: float
     """When the last of them is free."""
     certain: bool
-    """Whether all that are waited for have a limit."""
+    """Whether all that it waits for have a limit."""
     spare_cpus: int
     """Cores that are left then, when it has started."""
     spare_memory: int
@@ -36,10 +36,10 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a pass over the queue came to."""
+    """The result of a pass over the queue."""
 
     order: tuple[str, ...]
-    """Ids of all entries, the first one first."""
+    """Ids of all entries."""
     starts: Mapping[str, tuple[str, ...]]
     """The UUIDs of the GPUs of each entry that starts now."""
     reasons: Mapping[tuple[object, ...], str]
@@ -51,7 +51,7 @@ class Plan:
     """All GPUs that an entry that starts could be given; a pool chooses among them."""
 
     def reason(self, want: Want) -> str | None:
-        """Return why an entry waits, or `None` if it starts."""
+        """Return why an entry waits; `None` if it starts."""
         if want.id in self.starts:
             return None
         if self.head and self.head.id == want.id:
@@ -116,19 +116,7 @@ class _Room:
 
 
 def plan(machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: float) -> Plan:
-    """Decide what starts now.
-
-    Parameters
-    ----------
-    machine : Machine
-        What there is.
-    held : iterable of Held
-        What others have.
-    ordered : sequence of Want
-        All who wait, see `in_order`.
-    now : float
-        Seconds since the epoch.
-    """
+    """Decide which entries, in the order of `in_order`, start now."""
     room = _Room(machine, held)
     starts: dict[str, tuple[str, ...]] = {}
     choices: dict[str, tuple[str, ...]] = {}
@@ -212,19 +200,13 @@ class Expected:
 
     start: float
     certain: bool
-    """Whether it is that late at the most: all that it waits for have limits."""
+    """Whether it starts by then at the latest: all that it waits for have limits."""
 
 
 def forecast(
     machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: float, most: int = 200
 ) -> dict[str, Expected]:
-    """Play the plan forward, and tell when the first entries start.
-
-    Returns
-    -------
-    dict
-        By id; those that cannot start, as the machine is now, are left out.
-    """
+    """Play the plan forward; return when the first entries start, by id, if they ever do."""
     waiting = list(ordered[:most])
     running = list(held)
     found: dict[str, Expected] = {}

@@ -14,7 +14,7 @@ _SLACK = 1.0
 
 
 class Promise:
-    """Remembers by when the head of the queue starts."""
+    """Remembers by when the head of the queue is to start."""
 
     def __init__(self) -> None:
         self._id: str | None = None
@@ -22,7 +22,7 @@ class Promise:
         self._told = ""
 
     def note(self, there: Situation, wanted: Plan) -> str:
-        """Return a sentence on what has moved the start of the head, if anything has."""
+        """Return a sentence on what has delayed the start of the head, if anything has."""
         head = wanted.head
         start = head.start if head and head.certain else math.inf
         if head is None or head.id != self._id:

@@ -1,4 +1,4 @@
-"""What a plan is made from: the machine, what everybody has, and who waits."""
+"""What a plan is made from: the machine, who has what, and who waits."""
 
 from __future__ import annotations
 
@@ -57,22 +57,11 @@ def situation(
     store: str = "",
     strangers: Collection[str] | None = None,
 ) -> Situation:
-    """Look at leases, and bring them together with who waits.
+    """Look at leases, and bring them together with our own entries and those of others.
 
-    Parameters
-    ----------
-    gpus : GpuState or None
-        What NVML said, if anybody here needs that.
-    wants : sequence of Want
-        Our own entries.
-    others : iterable of Posted
-        The boards that count, without our own.
-    active : iterable of Job
-        Our jobs that have a runner.
-    store : str
-        See `store_name`; what leases of this store say is in `active`.
-    strangers : collection of str or None
-        UUIDs of GPUs that processes without a lease use; by default as NVML said.
+    `others` has the boards that count, without our own; `active` our jobs that have a runner, which
+    are the leases of `store`; `strangers` the UUIDs of GPUs that processes without a lease use, by
+    default as NVML says.
     """
     now, user = time.time(), name_of(os.getuid())
     leases = holders(gpus.inventory) if gpus else {}
@@ -148,18 +137,8 @@ def situation_of(
 ) -> Situation:
     """Look at all as a queue's dispatcher does.
 
-    Parameters
-    ----------
-    store : Store
-        The queue.
-    gpus : GpuState or None
-        What NVML said.
-    eligible, active : iterable of Job
-        Its jobs that may start, in order, and those that have a runner.
-    boards : iterable of Posted or None
-        Those of others that count; by default all.
-    head_since : mapping or None
-        Since when a job has been the head; by default as our dispatcher shows it.
+    `boards` are those of others that count, by default all; `head_since` since when a job has been
+    the head, by default as our dispatcher shows it.
     """
     return situation(
         gpus,
@@ -171,15 +150,7 @@ def situation_of(
 
 
 def wants_of_jobs(jobs: Iterable[Job], head_since: Mapping[int, float]) -> list[Want]:
-    """Return the entries of jobs that may start.
-
-    Parameters
-    ----------
-    jobs : iterable of Job
-        In the user's order.
-    head_since : mapping
-        Since when one of them has been the head.
-    """
+    """Return the entries of jobs that may start; `head_since` tells since when one is the head."""
     user = name_of(os.getuid())
     return [
         Want(
@@ -202,7 +173,7 @@ def wants_of_jobs(jobs: Iterable[Job], head_since: Mapping[int, float]) -> list[
 
 @dataclass(frozen=True)
 class Waiting:
-    """Somebody who waits, and the GPUs that are reserved for that."""
+    """An entry that waits, and the GPUs that are reserved for it."""
 
     user: str
     pool: str
@@ -214,7 +185,7 @@ class Waiting:
 
 
 def first(there: Situation, wanted: Plan, want: Want) -> list[Waiting]:
-    """Tell who comes before an entry, and gets which of the GPUs that are free."""
+    """Tell who comes before an entry, and gets which of the free GPUs."""
     free = there.machine.gpus.keys() - {uuid for one in there.held for uuid in one.gpus}
     free -= set(wanted.choices.get(want.id, ()))
     by_id = {one.id: one for one in there.ordered}

@@ -21,22 +21,10 @@ def detail(
     silent_since: float | None = None,
     moved: str = "",
 ) -> str:
-    """Say more about a reason of `plan`.
+    """Return a sentence on a reason of `plan`, empty if there is no more to say.
 
-    Parameters
-    ----------
-    job : Job
-        Which job waits.
-    reason : str
-        For what.
-    there, wanted
-        The situation, and its plan.
-    seen : GpuState or None
-        What NVML said.
-    silent_since : float or None
-        Since when it has told of no GPU at all.
-    moved : str
-        A sentence on why the first in line starts later than it was told.
+    `silent_since` tells since when NVML has reported no GPU, `moved` why the head starts later than
+    it was told.
     """
     gpus = len(there.machine.gpus)
     if reason == "ReqNodeNotAvail" and not gpus:

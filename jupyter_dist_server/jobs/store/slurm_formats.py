@@ -27,11 +27,6 @@ def read_limit(text: str) -> float | None:
     The forms are Slurm's: ``minutes``, ``minutes:seconds``, ``hours:minutes:seconds``,
     ``days-hours``, ``days-hours:minutes``, ``days-hours:minutes:seconds``; beside them ``90s``,
     ``30m``, ``2h`` and ``1d``.
-
-    Raises
-    ------
-    DistError
-        If it is none of these, or 0.
     """
     if text.upper() in ("UNLIMITED", "INFINITE"):
         return None
@@ -55,13 +50,7 @@ def read_limit(text: str) -> float | None:
 
 
 def check_grace(seconds: int) -> float:
-    """Return the seconds between SIGTERM and SIGKILL, if they are that.
-
-    Raises
-    ------
-    DistError
-        If they are negative, or more than a day.
-    """
+    """Return the seconds between SIGTERM and SIGKILL; refuse negative ones, or more than a day."""
     if 0 <= seconds <= _MOST_GRACE:
         return float(seconds)
     message = f"A grace time of {seconds} seconds is not possible."
@@ -69,25 +58,13 @@ def check_grace(seconds: int) -> float:
 
 
 def check_priority(priority: int) -> None:
-    """Refuse a priority that the store cannot keep.
-
-    Raises
-    ------
-    DistError
-        If it is one.
-    """
+    """Refuse a priority that the store cannot keep."""
     if abs(priority) >= 2**31:
         raise DistError("bad_option", "A priority has at most 9 digits.", field="priority")
 
 
 def read_size(text: str) -> int:
-    """Return the bytes of a size such as ``20G``; a number alone is in MiB, as for Slurm.
-
-    Raises
-    ------
-    DistError
-        If it is no size.
-    """
+    """Return the bytes of a size such as ``20G``; a number alone is in MiB, as for Slurm."""
     if match := _SIZE.fullmatch(text.strip()):
         size = float(match[1]) * 1024 ** " KMGT".index((match[2] or "M").upper())
         if size <= _LARGEST:
@@ -96,14 +73,9 @@ def read_size(text: str) -> int:
 
 
 def read_gpu_memory(text: str) -> int:
-    """Return the bytes of a size of a GPU's memory such as ``20G``; a number alone is refused.
+    """Return the bytes of a size of GPU memory such as ``20G``; a number alone is refused.
 
-    Slurm and gflow mean MiB by it, and whoever thinks of a GPU means GiB.
-
-    Raises
-    ------
-    DistError
-        If it is no size, or has no unit.
+    Slurm and gflow mean MiB by it, and people who think of a GPU mean GiB.
     """
     if (match := _SIZE.fullmatch(text.strip())) and not match[2]:
         number = match[1]
@@ -117,11 +89,6 @@ def read_moment(text: str, now: float) -> float:
 
     A time of day that is over is tomorrow's. One that a change of clocks leaves out is the next
     that exists.
-
-    Raises
-    ------
-    DistError
-        If it is none of these.
     """
     text = text.strip()
     if match := _SOON.fullmatch(text.lower()):
@@ -153,7 +120,7 @@ def read_moment(text: str, now: float) -> float:
 
 
 def write_place(line: InLine) -> str:
-    """Write where in line somebody stands: ``number 3 in line, about 14:20``."""
+    """Write a place in line: ``number 3 in line, about 14:20``."""
     place = f"number {line.place} in line"
     if line.expected is None:
         return place
@@ -162,7 +129,7 @@ def write_place(line: InLine) -> str:
 
 
 def write_moment(moment: float | None) -> str:
-    """Write when something is: the time today, else the day, too."""
+    """Write a moment: the time of today, or the day and the time."""
     if moment is None:
         return "N/A"
     then = time.localtime(moment)

@@ -42,25 +42,10 @@ class Store(StoreReader):
         dependencies: Iterable[tuple[int, str]] = (),
         is_array: bool = False,
     ) -> range:
-        """Add jobs with one spec, all or none.
+        """Add jobs with one spec, all or none; return their ids.
 
-        Parameters
-        ----------
-        jobs : sequence of Job
-            Without ids.
-        token : str
-            Names the submission: the same one again adds nothing, and returns what it added.
-        environment : mapping or None
-            Variables of the jobs.
-        dependencies : iterable of (int, str)
-            Ids of jobs and how they must have ended: ``afterok`` and so on.
-        is_array : bool
-            Whether they are tasks of one array.
-
-        Returns
-        -------
-        range
-            Their ids.
+        The same `token` again adds nothing, and returns the same ids. `dependencies` are ids of
+        other jobs, and how these must have ended: ``afterok`` and so on.
         """
         with self.writing():
             if (known := self.submitted(token)) is not None:
@@ -127,22 +112,7 @@ class Store(StoreReader):
         return name
 
     def move(self, job: Job, state: str, **fields: Any) -> bool:
-        """Give a job another state, unless it has changed since it was read.
-
-        Parameters
-        ----------
-        job : Job
-            As it was read.
-        state : str
-            The new one.
-        **fields
-            Other columns that change with it.
-
-        Returns
-        -------
-        bool
-            Whether it was done.
-        """
+        """Change a job's state, and other columns; false if it has changed since it was read."""
         assert state in MOVES[job.state], (job.state, state)
         condition = "state = ? AND attempt = ? AND launch IS ?"
         if state == CONFIGURING:
@@ -192,7 +162,7 @@ class Store(StoreReader):
         return done
 
     def note_usage(self, job: Job, usage: Mapping[str, GpuUsage]) -> None:
-        """Keep what was seen of a job's GPUs."""
+        """Keep what was read of a job's GPUs."""
         with self.writing():
             self._db.execute(
                 "INSERT INTO attempts (job, attempt, usage) VALUES (?, ?, ?) "
@@ -201,7 +171,7 @@ class Store(StoreReader):
             )
 
     def changed(self) -> None:
-        """Wake whoever watches the folder."""
+        """Wake the processes that watch the folder."""
         with contextlib.suppress(OSError):  # a full disk: they look again later
             (self.watched / "changed").touch()
 

@@ -1,6 +1,6 @@
-"""The file of a user's jobs: its tables, the steps from older formats, and changes as a whole.
+"""The file of a user's jobs: its tables, the steps from older formats, and transactions.
 
-Writers queue on a lock of their own, as SQLite's waiting is not fair
+Writers take a lock of their own, because SQLite's waiting is not fair
 (https://www.sqlite.org/c3ref/busy_timeout.html).
 """
 
@@ -54,26 +54,14 @@ _ANY = ""
 """Types of dependencies that begin with ``?``, which older versions take for ``afternotok``."""
 _STEPS = (_QUEUE, _ATTEMPTS, _ANY)
 _LIMIT = 30.0
-"""Seconds for which other writers are waited for; a change takes some milliseconds."""
 _SUSPECTED = "suspected"
-"""A file that is there after nonsense was found in the queue: whoever opens that next checks it."""
+"""A file that exists after nonsense was found in the queue: who opens that next checks it."""
 VERSION = len(_STEPS)
 """Of the format; a step leads to each."""
 
 
 class StoreFile:
-    """The SQLite file, open.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the file is; made if it is not there.
-
-    Raises
-    ------
-    DistError
-        If it cannot be used: a newer version wrote it, it is damaged, or the disk fails.
-    """
+    """The SQLite file, open; made if it does not exist."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -160,7 +148,7 @@ class StoreFile:
         os.close(self._lock)
 
     def read(self, query: str, *values: Any) -> list[sqlite3.Row]:
-        """Return the rows of a query; of the restored file, where this one was damaged."""
+        """Return the rows of a query, from the restored file if this one was damaged."""
         try:
             if self._was_restored() and not self._db.in_transaction:
                 self._db.close()
@@ -198,7 +186,7 @@ class StoreFile:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Make several changes at once: all of them, or none."""
+        """Make several changes: all of them, or none."""
         is_part_of_more = self._db.in_transaction
         if is_part_of_more:
             yield
@@ -225,7 +213,7 @@ class StoreFile:
 def _make(path: Path) -> None:
     """Make the file, for its owner only.
 
-    It is never opened but by SQLite: to close it ends every lock that this process has on it
+    Only SQLite opens it: closing it ends every lock that this process has on it
     (https://www.sqlite.org/howtocorrupt.html, 2.2).
     """
     name = path.with_name(f"{path.name}.{os.urandom(8).hex()}")

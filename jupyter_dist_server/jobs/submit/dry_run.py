@@ -26,7 +26,7 @@ class DryRun:
     """What would become of the first of the jobs."""
 
     count: int
-    """0 if there are jobs with their key: nothing would be submitted then."""
+    """0 if jobs with their key exist: nothing would be submitted then."""
     commands: list[str]
     """The first three."""
     starts_now: bool
@@ -35,9 +35,8 @@ class DryRun:
     place: int | None
     """Its place in line, from 1; `None` if it starts now, or may not start yet."""
     expected: float | None
-    """When it is expected to start."""
     certain: bool
-    """Whether it is that late at the most."""
+    """Whether it starts by then at the latest."""
     reason: str
     sentence: str
 
@@ -47,7 +46,7 @@ class DryRun:
 
 
 def dry_run(asked: Submission, store: Store) -> DryRun:
-    """Tell whether the first of the jobs would start now, or when; asks NVML if it needs GPUs."""
+    """Tell whether the first of the jobs would start now, or when; ask NVML if it needs GPUs."""
     check_parameters(asked.job.spec.argv, asked.rows)
     if ids := asked.known(store):
         named = name_jobs(store, ids)

@@ -9,14 +9,7 @@ from ...common.errors import DistError
 
 
 def read_parameter_file(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file whose first row has the names.
-
-    Raises
-    ------
-    DistError
-        If it cannot be read, has no rows, rows of different lengths, or a column without a name
-        of its own.
-    """
+    """Return the rows of a CSV file, whose first row has the names of parameters."""
     try:
         if not path.is_file():  # of a pipe, there may never be anything to read
             raise FileNotFoundError("there is no such file")

@@ -1,4 +1,4 @@
-"""From what a job is asked for with to what the store takes, checked: nothing is queued yet."""
+"""From a request to what the store takes, checked; nothing is queued yet."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class Submission:
     environment: dict[str, str]
     key: str | None
     copies: dict[int, Path]
-    """Files in the command, by their place; what runs is a copy, so that you can edit them."""
+    """Files in the command, by their place; a copy runs, so that you can edit them."""
     notices: list[str] = field(default_factory=list)
-    """Sentences about options of a script that are not used here."""
+    """Sentences on options of a script that are not used here."""
 
     @property
     def count(self) -> int:
@@ -62,7 +62,7 @@ class Submission:
         return max(len(self.rows), len(self.tasks), 1)
 
     def known(self, store: Store) -> range | None:
-        """Return the ids of the jobs with its key, if there are any: it adds none then."""
+        """Return the ids of the jobs with its key, if any: it adds none then."""
         return store.submitted(self._token) if self._token is not None else None
 
     @property
@@ -70,7 +70,7 @@ class Submission:
         return self.key and f"key {self.key}"
 
     def submit(self, store: Store) -> range:
-        """Put them into the queue, and return their ids, see `submission.submit`."""
+        """Put them into the queue, all or none, and return their ids."""
         check_parameters(self.job.spec.argv, self.rows)
         job = self.job
         if self.copies and not self.known(store):
@@ -90,21 +90,9 @@ class Submission:
 
 
 def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
-    """Check what is asked for; that may ask NVML, so it has no place in an event loop.
+    """Check a request, and complete it by the directives of its script.
 
-    Parameters
-    ----------
-    request : JobRequest
-        It is completed by the directives of its script.
-    store : Store
-        Where the jobs are that it depends on.
-    folder : str
-        Where relative paths start.
-
-    Raises
-    ------
-    DistError
-        If something is wrong with it, or this is not Linux.
+    Relative paths start in `folder`. It may ask NVML, so it has no place in an event loop.
     """
     if sys.platform != "linux":  # a runner needs pidfds, subreapers and PDEATHSIG
         raise DistError(
@@ -250,7 +238,7 @@ def _check(job: Job) -> None:
 
 
 def _check_launch(spec: Spec, environment: dict[str, str], *, is_known: bool) -> None:
-    """Refuse what would fail as soon as it is started; `is_known` says that of the program."""
+    """Refuse what would fail as soon as it starts; the program only if `is_known`."""
     if not os.path.isdir(spec.cwd):
         raise DistError("bad_option", f"The folder {spec.cwd} does not exist.", field="chdir")
     program = spec.argv[0]
@@ -274,13 +262,7 @@ def _is_yes(text: str | None) -> bool:
 
 
 def signal_number(name: str) -> int:
-    """Return the number of a signal: ``USR1``, ``SIGUSR1`` or ``10``.
-
-    Raises
-    ------
-    DistError
-        If there is none.
-    """
+    """Return the number of a signal: ``USR1``, ``SIGUSR1`` or ``10``."""
     known = {number.name.removeprefix("SIG"): number.value for number in signal.Signals}
     number = (
         int(name)

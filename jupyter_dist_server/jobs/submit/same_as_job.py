@@ -1,4 +1,4 @@
-"""Asking for the same again: from a job to the request that it was made from."""
+"""Asks for the same again: from a job back to its request."""
 
 from __future__ import annotations
 
@@ -14,13 +14,7 @@ from .options.job_request import JobRequest
 
 
 def complete_like(request: JobRequest, store: Store, label: str) -> None:
-    """Take what a request does not say from that of a job; an array's is for all of its tasks.
-
-    Raises
-    ------
-    DistError
-        If there is no such job, or the label names several that were not submitted together.
-    """
+    """Take what a request does not say from that of a job, or of a whole array."""
     jobs = select(store, [label], whole=True)
     whole = {job.spec.asked for job in jobs}
     found = request_like(jobs[0]) if len(jobs) == 1 else json.loads(min(whole) or "null")
@@ -38,7 +32,7 @@ def complete_like(request: JobRequest, store: Store, label: str) -> None:
 
 
 def request_like(job: Job) -> dict[str, Any] | None:
-    """Return what asks for a job like this; of a task, for it alone; `None` if it is unknown."""
+    """Return the request for a job like this, of a task for it alone; `None` if unknown."""
     if not job.spec.asked:
         return None
     request: dict[str, Any] = json.loads(job.spec.asked)

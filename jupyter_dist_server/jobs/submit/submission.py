@@ -1,4 +1,4 @@
-"""From what a user asks for to jobs in the store: parameters, arrays, dependencies, checks."""
+"""From a user's words to jobs in the store: parameters, arrays, dependencies, checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..store.job import Job
 from ..store.store import Store
 
 MOST = 100_000
-"""Jobs that one submission can have."""
+"""Jobs of one submission at most."""
 TYPES = ("after", "afterany", "afternotok", "afterok", "singleton")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 _OR = re.compile(r"\?(?=after|singleton)")
@@ -30,13 +30,7 @@ _ARRAY = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 
 
 def sweep(params: Sequence[str]) -> list[dict[str, str]]:
-    """Return all combinations of parameters, from ``name=a,b,c`` each; of none, one without any.
-
-    Raises
-    ------
-    DistError
-        If one has another form, a name comes twice, or there are too many combinations.
-    """
+    """Return all combinations of parameters, from ``name=a,b,c`` each; of none, one without any."""
     names: list[str] = []
     values = []
     for text in params:
@@ -57,26 +51,14 @@ def sweep(params: Sequence[str]) -> list[dict[str, str]]:
 
 
 def check_count(count: int) -> None:
-    """Refuse more jobs than one submission can have.
-
-    Raises
-    ------
-    DistError
-        If they are more.
-    """
+    """Refuse more jobs than one submission can have."""
     if count > MOST:
         message = f"One submission has at most {MOST:,} jobs, not {count:,}."
         raise DistError("too_many_jobs", message)
 
 
 def check_parameters(argv: Sequence[str], rows: Sequence[dict[str, str]]) -> None:
-    """Refuse parameters that the command does not use, and placeholders without a parameter.
-
-    Raises
-    ------
-    DistError
-        If there are such; names them.
-    """
+    """Refuse parameters that the command does not use, and placeholders without a parameter."""
     given = set().union(*rows)
     used = {name for word in argv for name in _PLACEHOLDER.findall(word)}
     if unused := sorted(given - used):
@@ -100,13 +82,7 @@ def check_parameters(argv: Sequence[str], rows: Sequence[dict[str, str]]) -> Non
 
 
 def read_array(text: str) -> tuple[list[int], int | None]:
-    """Return an array's task numbers, and how many run at once: ``1-9``, ``0-15:4``, ``1,3%2``.
-
-    Raises
-    ------
-    DistError
-        If it has another form, or no task.
-    """
+    """Return an array's task numbers, and how many run at once: ``1-9``, ``0-15:4``, ``1,3%2``."""
     listed, percent, most = text.partition("%")
     tasks: list[int] = []
     for part in listed.split(","):
@@ -131,11 +107,6 @@ def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], b
 
     ``after:12+5`` is five minutes after the start of job 12; with ``?`` before each further type,
     one of them is enough.
-
-    Raises
-    ------
-    DistError
-        If a type or a job is unknown.
     """
     found: list[tuple[int, str]] = []
     singleton = False
@@ -177,34 +148,9 @@ def submit(
     dependencies: Iterable[tuple[int, str]] = (),
     token: str | None = None,
 ) -> range:
-    """Put jobs into the queue: one, one for each row of parameters, or one for each task.
+    """Put jobs into the queue, all or none: one, one for each row of parameters, or for each task.
 
-    Parameters
-    ----------
-    store : Store
-        The user's.
-    job : Job
-        What they have in common.
-    rows : sequence of dict
-        Parameters, see `sweep`.
-    tasks : sequence of int
-        Numbers of an array's tasks.
-    environment : dict
-        Variables.
-    dependencies : iterable of (int, str)
-        See `read_dependencies`.
-    token : str or None
-        Names the submission: the same one again returns the same jobs.
-
-    Returns
-    -------
-    range
-        Their ids.
-
-    Raises
-    ------
-    DistError
-        If there are too many, or the store cannot be used. Nothing is queued then.
+    The same `token` again adds nothing, and returns the same ids.
     """
     check_parameters(job.spec.argv, rows)
     if tasks and len(rows) > 1:

@@ -1,7 +1,7 @@
-"""What a job can be asked for with, as JSON Schema, for a form to be drawn from.
+"""What a job can be asked for with, as JSON Schema, to draw a form from.
 
-The fields are those of a `JobRequest`. Beside the words of JSON Schema, ``x-widget`` says how a
-field is drawn, ``x-advanced`` that few will need it, and ``x-option`` its name in a command.
+The fields are those of a `JobRequest`. ``x-widget`` says how a field is drawn, ``x-advanced`` that
+few need it, and ``x-option`` its name in a command.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ _SAYS = {
     "output": "%j stands for its ID, %x for its name, %A for its array and %a for its task.",
     "comment": "A note of yours, which its details show.",
 }
-"""What is said below the fields; the help of the command is for those who write it."""
+"""The text below a field; the command's help is for those who write commands."""
 _WIDGETS = {"gpus": "gpus", "gpu_ids": "gpu_ids", "param": "parameters"}
 
 
 def submit_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the requests that a form can make; fields are in its order."""
+    """Return the JSON Schema of the requests that a form can make, with fields in its order."""
     parser = Parser(add_help=False)
     add_job_options(parser)
     actions = {action.dest: action for action in parser._actions}

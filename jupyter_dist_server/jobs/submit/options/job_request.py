@@ -69,13 +69,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> JobRequest:
-        """Read the body of a request.
-
-        Raises
-        ------
-        DistError
-            If a field is unknown, or has another type.
-        """
+        """Read the body of a request."""
         for name, value in body.items():
             for text in value if isinstance(value, list) else [value]:
                 if isinstance(text, str) and not _is_plain(text):
@@ -94,14 +88,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     def again(self, folder: str, chdir: str, script: Path | None) -> dict[str, Any]:
         """Return the body that asks for the same from any folder, without values of variables.
 
-        Parameters
-        ----------
-        folder : str
-            Where relative paths start.
-        chdir : str
-            Where the job runs.
-        script : Path or None
-            What its command starts with.
+        Relative paths start in `folder`, the job runs in `chdir`, and `script` begins its command.
         """
         export = [one for one in (self.export or "").split(",") if "=" not in one]
         fields = msgspec.to_builtins(self) | {
@@ -123,7 +110,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         return {name: value for name, value in fields.items() if value not in (None, "", [])}
 
     def complete(self, others: argparse.Namespace | JobRequest) -> None:
-        """Take from others, a script's directives or another request, what was not given."""
+        """Take what was not given from a script's directives or another request."""
         for name in self.__struct_fields__:
             if getattr(self, name) in (None, []):
                 setattr(self, name, getattr(others, name, None))

@@ -43,7 +43,7 @@ _GFLOW_UNUSED = {
     "--notify-on": "--notify",
 }
 _UNUSED = {"SBATCH": _SBATCH_UNUSED, "GFLOW": _GFLOW_UNUSED}
-"""Options without a meaning on one machine, and what to use instead, if there is something."""
+"""Options without a meaning on one machine, and what to use instead, if anything."""
 _GPUS_PER_TASK = "--gpus-per-task"
 _PER_TASK = {_GPUS_PER_TASK: "--gpus", "-c": "-c", "--cpus-per-task": "-c"}
 """What each task gets, and the option that says how much all get."""
@@ -56,22 +56,15 @@ class _Directive(NamedTuple):
     """An option in a script."""
 
     where: str
-    """The script, and the line."""
+    """The script and the line."""
     kind: str
-    """Whose option it is."""
     name: str
     values: list[str]
-    """Of a line of ours, all words."""
+    """Of a ``#JDIST`` line, all words."""
 
 
 def read_directives(path: Path) -> tuple[list[str], list[str]]:
-    """Return the options in a script, and a sentence for each that is not used.
-
-    Raises
-    ------
-    DistError
-        If the script cannot be read, or a line of options cannot.
-    """
+    """Return the options in a script, and a sentence on each that is not used."""
     try:
         lines = path.read_text(errors="surrogateescape").splitlines()
     except OSError as error:
@@ -106,7 +99,7 @@ def read_directives(path: Path) -> tuple[list[str], list[str]]:
 
 
 def _check(parser: Parser, options: list[str], where: str) -> None:
-    """Refuse options that nobody knows, or with a value that they do not take."""
+    """Refuse unknown options and invalid values."""
     try:
         _, unknown = parser.parse_known_args(options)
     except DistError as error:
@@ -145,7 +138,7 @@ def _translate(one: _Directive, notices: list[str]) -> list[str]:
 
 
 def _of_all_tasks(found: list[_Directive], notices: list[str]) -> list[_Directive]:
-    """Put the GPUs and cores of all tasks in the place of those of each task."""
+    """Replace the GPUs and cores of each task by those of all tasks."""
     given = {one.name: " ".join(one.values) for one in found if one.kind == "SBATCH"}
     if given.keys() & {"-G", "--gpus"}:
         given.pop(_GPUS_PER_TASK, None)
@@ -173,7 +166,7 @@ def _gpus(value: str) -> list[str]:
 
 
 def _gres(value: str) -> list[str] | None:
-    """Read ``gpu``, ``gpu:2`` or ``gpu:a100:2`` among others that are not known here."""
+    """Read ``gpu``, ``gpu:2`` or ``gpu:a100:2`` among resources unknown here."""
     for one in value.split(","):
         kind, _, rest = one.partition(":")
         if kind == "gpu":
@@ -183,12 +176,12 @@ def _gres(value: str) -> list[str] | None:
 
 
 def _gpu_memory(value: str) -> list[str]:
-    """Read a size; gflow counts a number alone in MiB."""
+    """Read a size; for gflow, a number alone is in MiB."""
     return ["--gpu-memory", f"{value}M" if value.isdecimal() else value]
 
 
 def _nice(value: str) -> list[str]:
-    """Read by how much less important than others a job is; 100, if that is not said."""
+    """Read by how much less important than others a job is; 100 if empty."""
     less = value or "100"
     return ["--priority=" + (less[1:] if less.startswith("-") else f"-{less}")]
 

@@ -9,17 +9,11 @@ from ....common.errors import DistError
 from ..options.job_request import JobRequest
 
 _NOT_EXPORTED = ("JPY_", "JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "JUPYTER_DIST_JOB", "JDIST_")
-"""Variables of whoever submits that are not for a job."""
+"""Variables of the submitting process that are not for a job."""
 
 
 def setup_lines(request: JobRequest, folder: str) -> list[str]:
-    """Return the lines of bash that come before the command.
-
-    Raises
-    ------
-    DistError
-        If the virtual environment is none.
-    """
+    """Return the lines of bash that precede the command."""
     lines = []
     if request.module:
         lines.append("module load " + " ".join(map(shlex.quote, request.module)))
@@ -35,13 +29,7 @@ def setup_lines(request: JobRequest, folder: str) -> list[str]:
 
 
 def chosen_variables(request: JobRequest) -> dict[str, str]:
-    """Return the variables that ``--export`` and ``--env`` choose from those of this process.
-
-    Raises
-    ------
-    DistError
-        If one is named that is not there, or none is.
-    """
+    """Return the variables that ``--export`` and ``--env`` choose from those of this process."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_EXPORTED)}
     export = (request.export or "ALL").split(",")
     least = ("PATH", "HOME", "USER", "LANG", "SHELL")

@@ -10,7 +10,7 @@ from ....common.processes.kernel_python import python_of_kernelspec
 
 
 def kernel_names() -> dict[str, str]:
-    """Return what kernels of Python there are: the names that people see, by name."""
+    """Return the display names of Python kernels, by name."""
     from jupyter_client.kernelspec import KernelSpecManager  # not needed by most commands
 
     found = KernelSpecManager().get_all_specs()
@@ -24,21 +24,9 @@ def kernel_names() -> dict[str, str]:
 def kernel_environment(
     name: str, environment: dict[str, str], *, is_command: bool
 ) -> dict[str, str]:
-    """Return variables with which ``python`` is that of a kernel.
+    """Return variables that make ``python`` that of a kernel.
 
-    Parameters
-    ----------
-    name : str
-        Of the kernel.
-    environment : dict
-        The variables of the job.
-    is_command : bool
-        Whether a command runs there. A notebook runs in the kernel itself, of any language.
-
-    Raises
-    ------
-    DistError
-        If there is no such kernel, or no Python for a command.
+    `is_command`: a command needs a Python; a notebook runs in the kernel itself, of any language.
     """
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 

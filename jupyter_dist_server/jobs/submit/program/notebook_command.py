@@ -18,20 +18,7 @@ _EXTRA = "pip install 'jupyter-dist-server[notebooks]'"
 
 
 def notebook_command(request: JobRequest, folder: str) -> tuple[list[str], Path]:
-    """Return the command that runs a notebook, whose last argument but parameters is to be a copy.
-
-    Parameters
-    ----------
-    request : JobRequest
-        Names the notebook.
-    folder : str
-        Where relative paths start.
-
-    Raises
-    ------
-    DistError
-        If the notebook or papermill is missing, or it or a parameter has another form.
-    """
+    """Return the command that runs a notebook, and the notebook, of which a copy is to run."""
     assert request.notebook
     if request.command:
         raise DistError("bad_option", "A job runs a command or a notebook, not both.")
@@ -62,7 +49,7 @@ def notebook_command(request: JobRequest, folder: str) -> tuple[list[str], Path]
 
 
 def _check_notebook(path: Path) -> None:
-    """Refuse a file that cannot be a notebook, as it is no object in JSON."""
+    """Refuse a file that is no JSON object."""
     try:
         msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
     except OSError as error:

@@ -14,13 +14,7 @@ _LONGEST_COPY = 64 * 2**20
 
 
 def is_binary(path: Path) -> bool:
-    """Tell whether a file is a program, and no script.
-
-    Raises
-    ------
-    DistError
-        If it cannot be read.
-    """
+    """Tell whether a file is a program, and no script."""
     try:
         with path.open("rb") as file:
             return b"\0" in file.read(1024)
@@ -29,20 +23,7 @@ def is_binary(path: Path) -> bool:
 
 
 def check_start(script: Path, *, is_certain: bool) -> None:
-    """Refuse a script that nothing could run: with DOS line breaks, or without its interpreter.
-
-    Parameters
-    ----------
-    script : Path
-        Can be read, see `is_binary`.
-    is_certain : bool
-        Whether nothing that runs before it could bring its interpreter.
-
-    Raises
-    ------
-    DistError
-        If it is such a script.
-    """
+    """Refuse a script with DOS line breaks, or without its interpreter if that `is_certain`."""
     with script.open("rb") as file:
         line = file.readline(_LONGEST_COPY)
     # Python itself reads such lines.
@@ -56,18 +37,12 @@ def check_start(script: Path, *, is_certain: bool) -> None:
 
 
 def command_in_place(script: Path) -> list[str]:
-    """Return what runs a script of Python where it lies, so that it can import its neighbours."""
+    """Return what runs a Python script where it lies, so that it can import its neighbours."""
     return [*(interpreter_of(str(script)) or ["python"]), os.path.abspath(script)]
 
 
 def keep_copy(store: Store, script: Path, is_script: bool) -> str:
-    """Copy a file, so that what runs is what was submitted; return the copy's path.
-
-    Raises
-    ------
-    DistError
-        If it cannot be read, or is too long.
-    """
+    """Copy a file, so that what runs is what was submitted; return the copy's path."""
     try:
         with script.open("rb") as file:
             body = file.read(_LONGEST_COPY + 1)
