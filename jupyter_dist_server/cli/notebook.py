@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..jobs.submit.options.job_options import add_job_options
+from ..jobs.submit.job_options import add_job_options
 from .submit import add_answer_options, run_submit
 
 run_notebook = run_submit

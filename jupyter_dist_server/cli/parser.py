@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..jobs.submit.options.job_options import Parser
+from ..jobs.submit.job_options import Parser
 
 
 def build(sentences: Mapping[str, str], options: Mapping[str, Callable[[Any], None]]) -> Parser:

@@ -20,7 +20,7 @@ from ..gpus.gpu_state import GpuState
 from ..gpus.readers.gpu_reader import GpuReader
 from .file_changes import Wake
 from .gpu_list import keep_gpus
-from .launch.start_usage_reader import ensure_sampler
+from .launch import ensure_sampler
 from .leases.lease import GpuTaken, Lease
 from .recovery import recover, wait_again
 from .runner.run_lock import take_run_lock
@@ -281,7 +281,7 @@ class Dispatcher:
 
 
 def _read_again(there: Situation, wanted: Plan) -> float | None:
-    """Return after how many seconds to ask NVML again, if only NVML can tell that a job may start."""
+    """Return when to ask NVML again, in seconds, if only NVML can tell that a job may start."""
     if there.machine.blocked:
         return _READ_EVERY
     missing = {"ReqNodeNotAvail", "BadConstraints"} & set(wanted.reasons.values())

@@ -12,7 +12,7 @@ from ..common.units import format_gpus
 from .admin_policy import allowed_limit
 from .end_file import start_again
 from .job_command import with_name
-from .launch.ensure_dispatcher import ensure
+from .launch import ensure
 from .runner.descendants import descendants_of, send
 from .schedule.may_start import HELD
 from .store.job import Job

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..common.processes.process_ref import is_stopped
-from .launch.dispatcher_lock import stopped
+from .launch import stopped
 from .store.store import Store
 
 

@@ -6,30 +6,39 @@ owns nothing: if it is killed, another one goes on.
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import os
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import psutil
+
 from ..common.processes.process_ref import call_ourselves
+from ..common.units import format_bytes
 from ..gpus import nvml
 from ..gpus.sampler.gpu_processes import memory_by_pid
 from .file_changes import Wake
-from .gpu_notes import gpu_notes
-from .launch.start_usage_reader import open_lock
+from .launch import take_sampler_lock
+from .leases.lease import running
 from .store.attempt import GpuPoint, GpuUsage
 from .store.job import Job
 from .store.states import RUNNING
 from .store.store import Store
+from .variables import JOB
 
 EVERY = "JDIST_SAMPLE_EVERY"
 """The environment variable with the seconds between two readings."""
-_EVERY = 10.0
 _NOT_TOLD = (nvml.UNSUPPORTED, nvml.NO_PERMISSION)
 """Why a working GPU does not tell its memory: it uses the host's, say."""
 _MOST_POINTS = 160
 """Points of a curve; beyond, each two become one, so that it covers an attempt of any length."""
+
+
+Memory = Mapping[int, int | None]
+"""Bytes of a GPU by pid."""
 
 
 class Sampler:
@@ -84,10 +93,9 @@ class Sampler:
             self._store.note_usage(job, usage)
         shared = {uuid for job in jobs if job.share is not None for uuid in job.gpu_uuids}
         used = {uuid: memory_by_pid(self._devices[uuid].handle) for uuid in shared - lost.keys()}
-        told = gpu_notes(jobs, lost, used)
-        for job in jobs:
-            if told[job.id] != job.detail:
-                self._store.change([job.id], "state = 'RUNNING'", detail=told[job.id])
+        for job, detail in zip(jobs, _gpu_notes(jobs, lost, used), strict=True):
+            if detail != job.detail:
+                self._store.change([job.id], "state = 'RUNNING'", detail=detail)
 
 
 def add_reading(seen: GpuUsage, load: int | None, memory: int, now: float) -> None:
@@ -122,16 +130,62 @@ def _merged(one: GpuPoint, weight: int, other: GpuPoint) -> GpuPoint:
     return GpuPoint(one.at, load, max(one.memory, other.memory))
 
 
+def _gpu_notes(
+    jobs: list[Job], lost: Mapping[str, str], used: Mapping[str, Memory]
+) -> Iterator[str]:
+    """Yield what is wrong with the GPUs of each job, so that all who share a GPU read it.
+
+    `lost` tells by UUID why a GPU does not respond, `used` what processes use of shared GPUs.
+    """
+    overuse = {uuid: _overuse(uuid, memory, jobs) for uuid, memory in used.items()}
+    for job in jobs:
+        said = [
+            f"GPU {uuid} does not respond: {lost[uuid]}." for uuid in job.gpu_uuids if uuid in lost
+        ]
+        if job.share is not None:
+            said += [sentence for uuid in job.gpu_uuids for sentence in overuse.get(uuid, ())]
+        yield " ".join(said)
+
+
+def _overuse(uuid: str, memory: Memory, jobs: list[Job]) -> list[str]:
+    """Name own jobs and other users that use more of a shared GPU than they asked for."""
+    ours, theirs = Counter[str](), Counter[str]()
+    for pid, size in memory.items():
+        with contextlib.suppress(psutil.Error):  # it has ended, or is in another container
+            process = psutil.Process(pid)
+            try:
+                ours[process.environ().get(JOB, "").partition(".")[0]] += size or 0
+            except psutil.AccessDenied:
+                theirs[process.username()] += size or 0
+    said = [
+        _sentence(f"Job {job.label} uses", uuid, ours[str(job.id)], job.share)
+        for job in jobs
+        if job.share is not None and uuid in job.gpu_uuids and ours[str(job.id)] > job.share
+    ]
+    asked = Counter[str]()
+    for lease in running():
+        if uuid in lease.gpus and lease.share_mib:
+            asked[lease.user] += int(lease.share_mib) << 20
+    return said + [
+        _sentence(f"Processes of {user} use", uuid, size, asked[user])
+        for user, size in theirs.items()
+        if size > asked[user]
+    ]
+
+
+def _sentence(who: str, uuid: str, size: int, asked: int) -> str:
+    return (
+        f"{who} {format_bytes(size)} of GPU {uuid}, more than the {format_bytes(asked)} asked for."
+    )
+
+
 def main() -> None:
     """Be the sampler of a folder, unless there is one."""
     folder = Path(sys.argv[1])
-    lock = open_lock(folder)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if take_sampler_lock(folder) is None:
         return
     call_ourselves("dist-sampler")
     if nvml.start() is None:
         store = Store(folder)
-        Sampler(store).run(float(os.environ.get(EVERY, _EVERY)))
+        Sampler(store).run(float(os.environ.get(EVERY, 10.0)))
         store.close()

@@ -19,7 +19,7 @@ from jupyter_dist_server.common.files.shared_folder import FOLDER
 from jupyter_dist_server.common.processes.process_ref import boot_id
 from jupyter_dist_server.jobs import end_file, recovery
 from jupyter_dist_server.jobs.job_command import job_environment, make_folders
-from jupyter_dist_server.jobs.launch.dispatcher_lock import take_lock
+from jupyter_dist_server.jobs.launch import take_lock
 from jupyter_dist_server.jobs.recovery import recover
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import (

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ..variables import DISPATCHER
 
-_PAUSES = 0.0005, 0.05
+_SHELLS = {"ash", "bash", "csh", "dash", "fish", "ksh", "ksh93", "mksh", "sh", "tcsh", "zsh"}
+_END_OTHERS = {signal.SIGUSR1, signal.SIGUSR2}
+"""Signals that end every process that does not handle them, such as ``tee`` behind a program."""
 
 
 class Descendant(NamedTuple):
@@ -106,12 +109,46 @@ def send(processes: Iterable[Descendant], number: int) -> None:
 def alive_after(processes: Iterable[Descendant], seconds: float) -> list[Descendant]:
     """Wait at most some seconds until processes have ended; return those that have not."""
     until = time.monotonic() + seconds
-    pause, longest = _PAUSES
+    pause = 0.0005
     while (left := _alive(processes)) and time.monotonic() < until:
         time.sleep(pause)
-        pause = min(2 * pause, longest)
+        pause = min(2 * pause, 0.05)
     # All that have ended are children of ours by now: without this they stay until we end.
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
     return left
+
+
+def to_warn(
+    processes: Sequence[Descendant], number: int, first: int | None = None
+) -> list[Descendant]:
+    """Return the processes that a signal before the time limit goes to.
+
+    As for Slurm, programs are warned and not the shell of a script or, with `first`, that process
+    alone: ``B:`` warns the shell.
+    """
+    if first is not None:
+        return [process for process in processes if process.pid == first]
+    found = [process for process in processes if not _is_shell(process.pid)]
+    if number in _END_OTHERS:
+        found = [process for process in found if _expects(process.pid, number)]
+    return found
+
+
+def _is_shell(pid: int) -> bool:
+    try:
+        program = os.readlink(f"/proc/{pid}/exe")
+    except OSError:  # gone, or another user's (sudo)
+        return False
+    return os.path.basename(program).removesuffix(" (deleted)") in _SHELLS
+
+
+def _expects(pid: int, number: int) -> bool:
+    """Tell whether a process handles a signal, or has blocked it to wait for it."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+    except OSError:  # gone
+        return False
+    fields = dict(line.split(":", 1) for line in lines)
+    return bool((int(fields["SigCgt"], 16) | int(fields["SigBlk"], 16)) >> (number - 1) & 1)

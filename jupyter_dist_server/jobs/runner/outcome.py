@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..logs.log_reader import LogReader
+from ..log_reader import LogReader
 from ..store.attempt import GpuUsage
 from ..store.job import Job
 from ..store.states import CANCELLED, COMPLETED, FAILED, NODE_FAIL, OUT_OF_MEMORY, TIMEOUT

@@ -20,7 +20,7 @@ from ...common.processes.memory_watch import MemoryWatch
 from ...common.processes.process_ref import ProcessRef, give_memory_back
 from ..end_file import leave_end, write_end
 from ..job_command import job_command, job_environment, log_paths, make_folders
-from ..launch.ensure_dispatcher import ensure
+from ..launch import ensure
 from ..recovery import any_is_lost
 from ..store.job import Job
 from ..store.states import (
@@ -33,9 +33,8 @@ from ..store.states import (
     TIMEOUT,
 )
 from ..store.store import Store
-from .descendants import Descendant, alive_after, descendants, names, send
+from .descendants import Descendant, alive_after, descendants, names, send, to_warn
 from .job_process import become_job
-from .limit_signal import to_warn
 from .log_limit import LogLimit
 from .outcome import Outcome, outcome, unused_gpus
 
@@ -256,7 +255,7 @@ class Runner:
             self._tell_who_stays(alive_after(processes, 2.0))
 
     def _tell_who_stays(self, processes: list[Descendant]) -> None:
-        """Name the processes that SIGKILL has not ended: they are in the kernel, or another user's."""
+        """Name the processes that SIGKILL has not ended: in the kernel, or another user's."""
         if not (told := names(processes)) or self._told == told:
             return
         with contextlib.suppress(DistError):

@@ -55,7 +55,7 @@ class Patience:
         return self._heads.setdefault(board.uid, head) == head
 
     def note(self, boards: Iterable[Posted], wanted: Plan) -> float | None:
-        """Note what a plan made from boards leaves to others; return when to look again, if at all."""
+        """Note what a plan leaves to the owners of boards; return when to look again, if at all."""
         now = monotonic()
         due = {id.partition(" ")[0] for id in wanted.starts if " " in id}
         waits = [math.inf]

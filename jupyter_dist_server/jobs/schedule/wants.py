@@ -82,6 +82,8 @@ class Held:
 
 @dataclass(frozen=True)
 class Machine:
+    """What there is to be given."""
+
     gpus: Mapping[str, int] = field(default_factory=dict)
     """Bytes of memory by UUID, in the order in which GPUs are preferred."""
     blocked: frozenset[str] = frozenset()

@@ -38,6 +38,8 @@ class GpuUsage(msgspec.Struct):
 
 
 class Attempt(msgspec.Struct):
+    """One run of a job."""
+
     job: int
     attempt: int
     """Its number, from 1."""

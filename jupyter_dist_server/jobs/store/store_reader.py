@@ -192,7 +192,7 @@ class StoreReader(StoreFile):
         return bool(self.read(starting))
 
     def run_lock(self, job: Job) -> Path:
-        """Return the file that a job's runner locks, and before it the dispatcher that starts it."""
+        """Return the file that a job's runner locks, and before it its dispatcher."""
         return self.watched / f"{job.id}.lock"
 
     def _jobs(

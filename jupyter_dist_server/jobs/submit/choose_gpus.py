@@ -10,7 +10,7 @@ from ...common.errors import DistError, reading
 from ..store.slurm_formats import read_gpu_memory
 from ..store.store import Store
 from ..variables import JOB
-from .options.job_request import JobRequest
+from .job_request import JobRequest
 
 if TYPE_CHECKING:
     from ...common.protocol.sampler_messages import Inventory

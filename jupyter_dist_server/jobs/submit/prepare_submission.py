@@ -29,15 +29,27 @@ from ..store.slurm_formats import (
 )
 from ..store.store import Store
 from .choose_gpus import choose_gpus
-from .options.job_options import Parser, add_job_options
-from .options.job_request import JobRequest
-from .options.script_directives import read_directives
-from .parameter_file import read_parameter_file
-from .program.job_environment import chosen_variables, setup_lines
-from .program.notebook_command import notebook_command
-from .program.script_files import check_start, command_in_place, is_binary, keep_copy
+from .job_environment import chosen_variables, setup_lines
+from .job_options import Parser, add_job_options
+from .job_request import JobRequest
 from .same_as_job import complete_like
-from .submission import check_count, check_parameters, read_array, read_dependencies, submit, sweep
+from .script_directives import read_directives
+from .scripts_and_notebooks import (
+    check_start,
+    command_in_place,
+    is_binary,
+    keep_copy,
+    notebook_command,
+)
+from .submission import (
+    check_count,
+    check_parameters,
+    read_array,
+    read_dependencies,
+    read_parameter_file,
+    submit,
+    sweep,
+)
 
 
 @dataclass
@@ -191,7 +203,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     environment = chosen_variables(request)
     if request.kernel:
         # Not above: it takes long to import, and most jobs do without.
-        from .program.kernel_environments import kernel_environment
+        from .job_environment import kernel_environment
 
         with reading("kernel"):
             is_command = not request.notebook

@@ -10,7 +10,7 @@ from ..job_command import with_parameters
 from ..select_jobs import select
 from ..store.job import Job
 from ..store.store import Store
-from .options.job_request import JobRequest
+from .job_request import JobRequest
 
 
 def complete_like(request: JobRequest, store: Store, label: str) -> None:

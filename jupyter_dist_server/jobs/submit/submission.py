@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import math
 import os
@@ -9,10 +10,11 @@ import re
 import shlex
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from ...common.errors import DistError
 from ..job_command import with_parameters
-from ..launch.ensure_dispatcher import ensure
+from ..launch import ensure
 from ..schedule.may_start import ANY
 from ..select_jobs import select
 from ..store.job import Job
@@ -48,6 +50,31 @@ def sweep(params: Sequence[str]) -> list[dict[str, str]]:
         values.append(listed.split(","))
     check_count(math.prod(map(len, values)))
     return [dict(zip(names, chosen, strict=True)) for chosen in itertools.product(*values)]
+
+
+def read_parameter_file(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file, whose first row has the names of parameters."""
+    try:
+        if not path.is_file():  # of a pipe, there may never be anything to read
+            raise FileNotFoundError("there is no such file")
+        # Excel begins a file with a byte order mark.
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            names, *rows = [row for row in csv.reader(file) if row] or [[]]
+    except (OSError, ValueError, csv.Error) as error:
+        raise DistError("bad_parameter", f"{path} cannot be read: {error}.") from error
+    hint = "Its first row has the names, such as lr,seed; each further row is a job."
+    if not rows:
+        raise DistError("bad_parameter", f"{path} has no parameters.", hint)
+    if unusable := [name for name in names if not name.isidentifier()]:
+        message = f"“{unusable[0]}” in {path} is not a name of a parameter."
+        raise DistError("bad_parameter", message, hint)
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise DistError("bad_parameter", f"{path} has two columns {twice[0]}.", hint)
+    if bad := [number for number, row in enumerate(rows, 2) if len(row) != len(names)]:
+        raise DistError(
+            "bad_parameter", f"Row {bad[0]} of {path} does not have {len(names)} values."
+        )
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def check_count(count: int) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .options.job_options import Parser, add_job_options
-from .program.kernel_environments import kernel_names
+from .job_environment import kernel_names
+from .job_options import Parser, add_job_options
 
 _WHAT = {
     "command": {

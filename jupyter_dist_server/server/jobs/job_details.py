@@ -12,7 +12,7 @@ import msgspec
 from ...common.errors import DistError
 from ...jobs.job_command import job_command, log_paths, output_notebook
 from ...jobs.job_control import check_one
-from ...jobs.logs.line_reader import LineReader
+from ...jobs.log_reader import LineReader
 from ...jobs.schedule.may_start import ANY, write_dependency
 from ...jobs.select_jobs import select
 from ...jobs.store.job import Job

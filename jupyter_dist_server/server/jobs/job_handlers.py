@@ -12,7 +12,7 @@ import msgspec
 
 from ...common.errors import DistError
 from ...jobs import job_control
-from ...jobs.launch.ensure_dispatcher import ensure
+from ...jobs.launch import ensure
 from ...jobs.recovery import any_is_lost
 from ...jobs.schedule.overview import overview
 from ...jobs.select_jobs import select
@@ -20,7 +20,7 @@ from ...jobs.store.job import Job
 from ...jobs.store.states import FAILURES, LETTERS
 from ...jobs.store.store import Store
 from ...jobs.submit.dry_run import dry_run
-from ...jobs.submit.options.job_request import JobRequest
+from ...jobs.submit.job_request import JobRequest
 from ...jobs.submit.prepare_submission import Submission, prepare, signal_number
 from ...jobs.submit.submit_schema import submit_schema
 from ..gpus.gpu_messages import GpuFeed

@@ -12,7 +12,7 @@ from tornado.iostream import StreamClosedError
 from ...common.errors import DistError
 from ...jobs.job_command import log_paths
 from ...jobs.job_control import check_one
-from ...jobs.logs.log_reader import LogReader, text_of
+from ...jobs.log_reader import LogReader, text_of
 from ...jobs.select_jobs import select
 from ...jobs.store.states import ENDED
 from ...jobs.store.store import Store

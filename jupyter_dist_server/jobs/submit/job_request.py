@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ....common.errors import DistError
+from ...common.errors import DistError
 
 
 class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

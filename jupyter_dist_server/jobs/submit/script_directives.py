@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ....common.errors import DistError
-from ...schedule.may_start import ANY
+from ...common.errors import DistError
+from ..schedule.may_start import ANY
 from .job_options import Parser, add_job_options
 
 _LINE = re.compile(r"#(SBATCH)\s+(.*)|#\s*(JDIST|GFLOW)\s+(.*)")

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from ....common.errors import DistError
+from ...common.errors import DistError
 
 
 class Parser(argparse.ArgumentParser):

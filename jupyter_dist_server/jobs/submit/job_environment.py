@@ -1,12 +1,13 @@
-"""The environment of a job: its variables, and the lines that bash runs first."""
+"""The environment of a job: its variables, a kernel's, and the lines that bash runs first."""
 
 from __future__ import annotations
 
 import os
 import shlex
+from string import Template
 
-from ....common.errors import DistError
-from ..options.job_request import JobRequest
+from ...common.errors import DistError
+from .job_request import JobRequest
 
 _NOT_EXPORTED = ("JPY_", "JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "JUPYTER_DIST_JOB", "JDIST_")
 """Variables of the submitting process that are not for a job."""
@@ -45,3 +46,46 @@ def chosen_variables(request: JobRequest) -> dict[str, str]:
         elif text not in ("ALL", "NONE"):
             raise DistError("bad_option", f"There is no variable {name}.", "Use K=V to set one.")
     return chosen
+
+
+def kernel_names() -> dict[str, str]:
+    """Return the display names of Python kernels, by name."""
+    from jupyter_client.kernelspec import KernelSpecManager  # not needed by most commands
+
+    found = KernelSpecManager().get_all_specs()
+    return {
+        name: str(kernel["spec"]["display_name"])
+        for name, kernel in sorted(found.items())
+        if str(kernel["spec"].get("language", "")).lower() == "python"
+    }
+
+
+def kernel_environment(
+    name: str, environment: dict[str, str], *, is_command: bool
+) -> dict[str, str]:
+    """Return variables that make ``python`` that of a kernel.
+
+    `is_command`: a command needs a Python; a notebook runs in the kernel itself, of any language.
+    """
+    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel  # as above
+
+    from ...common.processes.kernel_python import python_of_kernelspec
+
+    try:
+        kernel = KernelSpecManager().get_kernel_spec(name)
+    except NoSuchKernel:
+        raise DistError(
+            "bad_option", f"There is no kernel {name}.", "“jupyter kernelspec list” lists them."
+        ) from None
+    changes = {key: Template(text).safe_substitute(environment) for key, text in kernel.env.items()}
+    path = changes.get("PATH", environment.get("PATH", os.defpath))
+    python = python_of_kernelspec(kernel.argv, path)
+    if is_command and not python:
+        raise DistError(
+            "bad_option",
+            f"Kernel {name} is not started by a Python program.",
+            "Use --conda or --venv.",
+        )
+    if python and os.path.isabs(python):
+        changes["PATH"] = os.path.dirname(python) + os.pathsep + path
+    return changes
