@@ -7,12 +7,15 @@ whatever finds a waiting job and no dispatcher starts another one.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
 import logging
 import os
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
+from ..common.files.own_files import own
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.processes.process_ref import boot_id
 from ..common.protocol.leaseholder import Leaseholder
@@ -23,16 +26,14 @@ from .gpu_list import keep_gpus
 from .launch import ensure_sampler
 from .leases.lease import GpuTaken, Lease
 from .recovery import recover, wait_again
-from .runner.run_lock import take_run_lock
 from .runner.runner_zygote import RunnerZygote
 from .schedule.board import JOBS, Board, Posted
 from .schedule.may_start import NEVER, Obstacle, obstacles
 from .schedule.order_lock import order_lock
-from .schedule.patience import Patience
 from .schedule.plan import Plan
-from .schedule.promised_start import Promise
 from .schedule.situation import Situation, others, situation_of, wants_of_jobs
-from .schedule.why_waiting import detail
+from .schedule.trust import Trust
+from .schedule.why_waiting import Promise, detail
 from .store.job import AGAIN, Job
 from .store.states import CANCELLED, CONFIGURING, NOT_STARTED
 from .store.store import Store
@@ -40,16 +41,8 @@ from .store.store_folder import store_name
 
 _LOG = logging.getLogger(__name__)
 
-_READ_EVERY = 3.0
-"""Seconds between two readings of NVML while processes without a lease are in the way."""
-_READ_LOST = 30.0
-"""The same while a job waits for a GPU that is not there."""
-_READ_CLOCK = 60.0
-"""The same of the clock while a job waits for a time: waits do not count a suspend."""
 _FIRST = 256
 """Jobs that come before all others in a pass, and are shown to other users."""
-_AGAIN = 0.1
-"""Seconds until a job is tried again whose GPUs somebody had at the same moment."""
 
 
 class Dispatcher:
@@ -74,7 +67,7 @@ class Dispatcher:
         self._seen: GpuState | None = None
         self._seen_at = float("-inf")
         self._board = Board(JOBS, self._name)
-        self._patience = Patience()
+        self._trust = Trust()
         self._promise = Promise()
         self._silent_since: float | None = None
         """Since when NVML tells of no GPU."""
@@ -132,7 +125,7 @@ class Dispatcher:
         eligible = [job for job in pending if job.id not in found]
         if any(job.gpus for job in eligible) and self._seen is None:
             if self._seen_at == float("-inf"):
-                self._patience = Patience()  # no plan of ours has had GPUs, and so a head for them
+                self._trust = Trust()  # no plan of ours has had GPUs, and so a head for them
             self._read()
         there, wanted, boards = self._look(eligible, active)
         started = failed = False
@@ -151,23 +144,23 @@ class Dispatcher:
             self._show(eligible, wanted)
         self._tell(pending, found, wanted, there)
         untils = [one.until - now for one in found.values() if one.until is not None]
-        clocks = [min(*untils, _READ_CLOCK)] if untils else []
-        if (late := self._patience.note(boards, wanted)) is not None:
+        clocks = [min(*untils, 60.0)] if untils else []  # a wait does not count a suspend
+        if (late := self._trust.note(boards, wanted)) is not None:
             clocks.append(late)
         if failed:
             self._board.beat()
-            clocks.append(_AGAIN)
+            clocks.append(0.1)
         if self._seen and (every := _read_again(there, wanted)):
             due = self._seen_at + every - time.monotonic()
             clocks.append(due)
             if due <= 0:
                 self._seen = None
-                if every == _READ_LOST:  # a new process lists GPUs anew
+                if not there.machine.blocked:  # a new process lists GPUs anew
                     self._reader.close()
         return started, max(0.0, min(clocks)) if clocks else None
 
     def _look(self, eligible: list[Job], active: list[Job]) -> tuple[Situation, Plan, list[Posted]]:
-        boards = self._patience.who_counts(others(self._store))
+        boards = self._trust.who_counts(others(self._store))
         there = situation_of(self._store, self._seen, eligible, active, boards, self._head_since)
         return there, there.plan(), boards
 
@@ -185,7 +178,7 @@ class Dispatcher:
         with contextlib.ExitStack() as files:
             try:
                 descriptors = [
-                    files.enter_context(take_run_lock(self._store.run_lock(job))).fileno()
+                    files.enter_context(_take_run_lock(self._store.run_lock(job))).fileno()
                 ]
                 if uuids or job.cpus or job.memory:
                     lease = files.enter_context(contextlib.closing(self._lease(job, uuids)))
@@ -280,9 +273,18 @@ class Dispatcher:
             self._store.change(ids, "state = 'PENDING'", **ends)
 
 
+def _take_run_lock(path: Path) -> io.FileIO:
+    """Lock a job's file for its runner, unless an earlier runner of the job still has it locked."""
+    with contextlib.ExitStack() as undo:
+        file = undo.enter_context(own(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)))
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        undo.pop_all()
+    return file
+
+
 def _read_again(there: Situation, wanted: Plan) -> float | None:
     """Return when to ask NVML again, in seconds, if only NVML can tell that a job may start."""
-    if there.machine.blocked:
-        return _READ_EVERY
+    if there.machine.blocked:  # by processes without a lease
+        return 3.0
     missing = {"ReqNodeNotAvail", "BadConstraints"} & set(wanted.reasons.values())
-    return _READ_LOST if missing else None
+    return 30.0 if missing else None

@@ -20,9 +20,6 @@ from ..common.files.inotify import (
 from ..common.files.shared_folder import HIDDEN
 
 _EVENTS = MODIFY | ATTRIB | CLOSE_WRITE | MOVED_TO | DELETE | DELETE_SELF
-_WITHOUT = 1.0
-_LONGEST = 86_400.0
-"""Seconds of one wait at most: `poll` cannot wait for more than 24 days."""
 
 
 class Wake:
@@ -117,10 +114,10 @@ class Wake:
 
     def _left(self, deadline: float | None) -> float | None:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        left = left and min(left, _LONGEST)
+        left = left and min(left, 86_400.0)  # `poll` cannot wait for more than 24 days
         if self.watches:
             return left
-        return _WITHOUT if left is None else min(left, _WITHOUT)
+        return 1.0 if left is None else min(left, 1.0)
 
     def _has_news(self) -> bool:
         """Read what has changed; files without a name yet are no news."""

@@ -8,6 +8,7 @@ import os
 import time
 from typing import Any
 
+from ..common.patience import patience
 from ..common.processes.process_ref import boot_id
 from .end_file import start_again_if_asked, take_end
 from .job_command import remove_folders
@@ -15,8 +16,6 @@ from .store.job import Job
 from .store.states import CANCELLED, CONFIGURING, NODE_FAIL, NOT_STARTED, PENDING
 from .store.store import Store
 from .variables import JOB
-
-_DEATH = 2.0
 
 
 def recover(store: Store) -> None:
@@ -97,6 +96,6 @@ def end_leftovers(job: Job) -> None:
                 log.info("Job %s: ending pid %s, which was left", job.label, process.pid)
                 process.kill()
                 killed.append(process)
-    until = time.monotonic() + _DEATH
+    until = time.monotonic() + patience.cleanup
     while any(map(is_alive, killed)) and time.monotonic() < until:  # they have the GPUs until then
         time.sleep(0.01)

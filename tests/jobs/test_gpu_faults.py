@@ -11,13 +11,13 @@ import pytest
 
 from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader
 from jupyter_dist_server.jobs import dispatcher
-from jupyter_dist_server.jobs.dispatcher import _READ_LOST, Dispatcher, _read_again
+from jupyter_dist_server.jobs.dispatcher import Dispatcher, _read_again
 from jupyter_dist_server.jobs.leases.lease import running
 from jupyter_dist_server.jobs.schedule import why_waiting
 from jupyter_dist_server.jobs.schedule.plan import plan
-from jupyter_dist_server.jobs.schedule.promised_start import Promise
 from jupyter_dist_server.jobs.schedule.situation import Situation
 from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want
+from jupyter_dist_server.jobs.schedule.why_waiting import Promise
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
@@ -124,7 +124,7 @@ def situation(machine: Machine, held: list[Held], *wants: Want) -> Situation:
 def test_gpus_that_are_missing_are_looked_for_again(gpus: int) -> None:
     machine = Machine(dict.fromkeys(list(MACHINE.gpus)[:gpus], 1), cpus=8)
     there = situation(machine, [], Want("1", "me", 1.0, gpus=2))
-    assert _read_again(there, there.plan()) == _READ_LOST
+    assert _read_again(there, there.plan()) == 30.0
 
 
 def test_only_a_process_without_a_lease_is_looked_at_every_three_seconds() -> None:
@@ -139,7 +139,7 @@ def test_only_a_process_without_a_lease_is_looked_at_every_three_seconds() -> No
 def test_a_reading_that_is_due_is_made_at_once(
     queue: Queue, fake_nvml: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatcher, "_READ_EVERY", 600.0)
+    monkeypatch.setattr(dispatcher, "_read_again", lambda *_: 600.0)
     fake_nvml.write(gpus=1, process=f"{os.getpid()},{2**30},50")
     no_zygote: Any = None
     job = Job(params={}, name="a", spec=Spec(argv=["true"], cwd="/"), gpus=1, cpus=0)

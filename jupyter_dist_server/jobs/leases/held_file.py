@@ -18,7 +18,6 @@ from ...common.files.shared_folder import HIDDEN, READ, is_free, new_file, unusa
 
 T = TypeVar("T")
 
-_LEFT_BEHIND = 60.0
 _MOST = 256
 """Files of one user that count: nobody can fill the folder for all."""
 
@@ -61,7 +60,7 @@ def read_held(
     counted = Counter[int]()
     for path, about in sorted(_files(where), key=lambda entry: entry[0]):
         if path.name.startswith(HIDDEN):
-            if time.time() - about.st_mtime > _LEFT_BEHIND:
+            if time.time() - about.st_mtime > 60.0:  # its maker was killed
                 _remove(path)
         elif path.name.endswith(suffix) and counted[about.st_uid] < most:
             counted[about.st_uid] += 1

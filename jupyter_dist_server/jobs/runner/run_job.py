@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...common.files.inherited_lease import InheritedLease
 from ...common.files.own_files import own
+from ...common.patience import patience
 from ...common.processes.process_ref import adopt_descendants, boot_id, call_ourselves
 from ..job_command import job_environment, remove_folders
 from ..launch import ensure
@@ -60,7 +61,7 @@ def _notify(store: Store, job: Job) -> None:
             cwd=job.spec.cwd,
             env=environment,
             stdin=subprocess.DEVNULL,
-            timeout=60,
+            timeout=2 * patience.program,
             check=True,
         )
     except (OSError, subprocess.SubprocessError) as error:

@@ -16,6 +16,7 @@ from dataclasses import asdict, replace
 
 from ...common.errors import DistError
 from ...common.files.inherited_lease import InheritedLease
+from ...common.patience import patience
 from ...common.processes.memory_watch import MemoryWatch
 from ...common.processes.process_ref import ProcessRef, give_memory_back
 from ..end_file import leave_end, write_end
@@ -37,11 +38,6 @@ from .descendants import Descendant, alive_after, descendants, names, send, to_w
 from .job_process import become_job
 from .log_limit import LogLimit
 from .outcome import Outcome, outcome, unused_gpus
-
-_COMMIT_FOR = 60.0
-_TOGETHER = 2.0
-_LONGEST = 86_400.0
-"""Seconds of one wait at most: `poll` cannot wait for more than 24 days."""
 
 
 class Runner:
@@ -171,7 +167,7 @@ class Runner:
     def _note_shutdown(self, code: int) -> None:
         """If a shutdown has ended the job's process, let what it has left behind end, too."""
         if self._ended_by is None and code in (-signal.SIGTERM, 128 + signal.SIGTERM):
-            until = time.monotonic() + _TOGETHER
+            until = time.monotonic() + patience.cleanup
             while not self.asked_to_end and (left := until - time.monotonic()) > 0:
                 self._sleep(left)
         if self.asked_to_end and code:
@@ -183,8 +179,9 @@ class Runner:
 
     def _sleep(self, seconds: float | None) -> None:
         """Wait for a signal, or until somebody has removed a file of the lease."""
-        seconds = None if seconds is None else min(max(0.0, seconds), _LONGEST)
-        ready = self._poll.poll(None if seconds is None else seconds * 1000 + 1)
+        # `poll` cannot wait for more than 24 days.
+        most = None if seconds is None else min(max(0.0, seconds), 86_400.0) * 1000 + 1
+        ready = self._poll.poll(most)
         with contextlib.suppress(BlockingIOError):
             os.read(self._wakeup, 4096)
         if self._lease and any(descriptor != self._wakeup for descriptor, _ in ready):
@@ -252,7 +249,7 @@ class Runner:
         """End what the job has left behind, and wait until it is gone."""
         while processes := descendants():
             send(processes, signal.SIGKILL)
-            self._tell_who_stays(alive_after(processes, 2.0))
+            self._tell_who_stays(alive_after(processes, patience.cleanup))
 
     def _tell_who_stays(self, processes: list[Descendant]) -> None:
         """Name the processes that SIGKILL has not ended: in the kernel, or another user's."""
@@ -286,7 +283,7 @@ class Runner:
     def _finish(self, found: Outcome) -> None:
         """Write the job's end, or leave it in a file."""
         fields = asdict(found) | {"ended": time.time()}
-        until = time.monotonic() + _COMMIT_FOR
+        until = time.monotonic() + 2 * patience.program
         while True:
             try:
                 write_end(self._store, self.job, fields)

@@ -20,6 +20,7 @@ from typing import NoReturn
 
 import msgspec
 
+from ...common.patience import patience
 from ...common.processes.process_ref import call_ourselves
 from ...common.protocol.agents.zygote_messages import StartRunner, decode_start_runner
 from .run_job import run_job
@@ -28,7 +29,6 @@ _PDEATHSIG = 1
 _LONGEST = 65536
 _MOST = 1024
 """Descriptors of one message."""
-_STOPPED_FOR = 5.0
 
 
 class RunnerZygote:
@@ -44,7 +44,7 @@ class RunnerZygote:
             _serve(theirs)
             os._exit(0)
         theirs.close()
-        self._socket.settimeout(_STOPPED_FOR)
+        self._socket.settimeout(patience.busy_answer)
         self._stopped_since: float | None = None
 
     def fileno(self) -> int:
@@ -71,10 +71,10 @@ class RunnerZygote:
             self._stopped_since = None
         elif self._stopped_since is None:
             self._stopped_since = now
-        elif now - self._stopped_since >= _STOPPED_FOR:
+        elif now - self._stopped_since >= patience.busy_answer:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
-        return _STOPPED_FOR
+        return patience.busy_answer
 
 
 def _end_with(dispatcher: int) -> None:

@@ -12,17 +12,14 @@ import time
 from collections.abc import Iterator
 
 from ...common.files.shared_folder import folder, is_free, lock_file
-
-_NAME = "order.lock"
-_LIMIT = 1.0
-_PAUSE = 0.005
+from ...common.patience import patience
 
 
 @contextlib.contextmanager
-def order_lock(limit: float = _LIMIT) -> Iterator[bool]:
+def order_lock() -> Iterator[bool]:
     """Wait until no other process looks and takes; tell whether that is so."""
-    with lock_file(folder() / _NAME) as file:
-        until = time.monotonic() + limit
+    with lock_file(folder() / "order.lock") as file:
+        until = time.monotonic() + patience.answer
         while not (got := is_free(file, fcntl.LOCK_EX)) and time.monotonic() < until:
-            time.sleep(_PAUSE)
+            time.sleep(0.005)  # flock knows no limit
         yield got

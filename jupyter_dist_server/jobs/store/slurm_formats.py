@@ -12,7 +12,6 @@ from ...common.protocol.other_requests import InLine
 _LONGEST = 10 * 365 * 86400.0
 """Seconds of a limit, or until a begin, at most: dates end somewhere."""
 _LARGEST = 2**60
-_MOST_GRACE = 86400
 _WITH_UNIT = re.compile(r"(\d{1,9})([smhd])")
 _LIMIT = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)i?B?", re.IGNORECASE)
@@ -51,7 +50,7 @@ def read_limit(text: str) -> float | None:
 
 def check_grace(seconds: int) -> float:
     """Return the seconds between SIGTERM and SIGKILL; refuse negative ones, or more than a day."""
-    if 0 <= seconds <= _MOST_GRACE:
+    if 0 <= seconds <= 86400:
         return float(seconds)
     message = f"A grace time of {seconds} seconds is not possible."
     raise DistError("bad_time", message, "Use 0 to 86400 seconds.", "grace")

@@ -21,7 +21,6 @@ from .states import ENDED, NODE_FAIL, PENDING, RUNNING
 if TYPE_CHECKING:
     import psutil
 
-_EVERY = 86400.0
 _COPY = "queue.db.copy"
 _RUNNER = "dist-runner"
 
@@ -30,7 +29,7 @@ def keep_copy(folder: Path, db: sqlite3.Connection) -> None:
     """Copy the file, unless there is a copy of today."""
     copy, fresh = folder / _COPY, folder / f"{_COPY}.{os.getpid()}"
     with contextlib.suppress(FileNotFoundError):
-        if 0 <= time.time() - copy.stat().st_mtime < _EVERY:
+        if 0 <= time.time() - copy.stat().st_mtime < 86400.0:
             return
     try:
         os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT, 0o600))

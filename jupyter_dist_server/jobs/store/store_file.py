@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...common.errors import DistError
+from ...common.patience import patience
 from .store_copy import check, is_damaged, keep_copy, restore
 
 _QUEUE = """
@@ -53,7 +54,6 @@ CREATE TABLE attempts (
 _ANY = ""
 """Types of dependencies that begin with ``?``, which older versions take for ``afternotok``."""
 _STEPS = (_QUEUE, _ATTEMPTS, _ANY)
-_LIMIT = 30.0
 _SUSPECTED = "suspected"
 """A file that exists after nonsense was found in the queue: who opens that next checks it."""
 VERSION = len(_STEPS)
@@ -103,7 +103,7 @@ class StoreFile:
         if not path.exists():
             _make(path)
         self._number = path.stat().st_ino
-        self._db = sqlite3.connect(path, isolation_level=None, timeout=30.0)
+        self._db = sqlite3.connect(path, isolation_level=None, timeout=patience.program)
         self._db.row_factory = sqlite3.Row
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
@@ -248,7 +248,7 @@ def _wait_for_lock(folder: Path) -> int | None:
 
     threading.Thread(target=wait, name="jupyter-dist-lock", daemon=True).start()
     try:
-        got.wait(_LIMIT)
+        got.wait(patience.program)
     finally:
         with turn:
             if not got.is_set():
@@ -266,7 +266,7 @@ def _locked(lock: int) -> DistError:
                 pid = holder
     return DistError(
         "queue_locked",
-        f"Process {pid or 'of somebody'} has kept the queue locked for {_LIMIT:g} s.",
+        f"Process {pid or 'of somebody'} has kept the queue locked for {patience.program:g} s.",
         f"If it is stopped, run kill -CONT {pid}; or kill -KILL {pid}, which loses no job."
         if pid
         else "",

@@ -1,4 +1,4 @@
-"""Who holds up others: a process that was stopped or hangs, or a false board."""
+"""Which boards count: not those of stopped or hung processes, nor all that false ones say."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from time import monotonic
 from .board import Posted
 from .plan import Plan
 
-SECONDS = 5.0
+TURN = 5.0
+"""How long GPUs are left to somebody else's entry that could start."""
 KEPT_FOR = 3600.0
 """Seconds for which GPUs stay idle for somebody else's head whose start is unknown."""
 
 
-class Patience:
+class Trust:
     """Remembers how long we have waited for others, by what we have seen ourselves."""
 
     def __init__(self) -> None:
@@ -39,7 +40,7 @@ class Patience:
         self._due = {key: since for key, since in self._due.items() if key in keys}
         heads = {board.head for board in there}
         self._kept = {id: since for id, since in self._kept.items() if id in heads}
-        late = {key for key, since in self._due.items() if now - since >= SECONDS}
+        late = {key for key, since in self._due.items() if now - since >= TURN}
         return [
             replace(board, may_be_head=self._believes(board, now))
             for board in there
@@ -62,7 +63,7 @@ class Patience:
         for board in boards:
             key = board.file, board.changed
             if board.file in due:
-                waits.append(self._due.setdefault(key, now) + SECONDS - now)
+                waits.append(self._due.setdefault(key, now) + TURN - now)
             else:
                 self._due.pop(key, None)
             if wanted.head and wanted.head.id.partition(" ")[0] == board.file:
