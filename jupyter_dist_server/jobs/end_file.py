@@ -54,7 +54,6 @@ def write_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:
     with store.writing():  # or the job would stay as it is, if we were killed in between
         if store.move(job, **fields):
             start_again_if_asked(store, store.get(job.id))
-    store.changed()  # who was woken in the middle of it has not seen it
 
 
 def leave_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:

@@ -56,7 +56,6 @@ def release(store: Store, jobs: Sequence[Job]) -> list[str]:
     with store.writing():  # or what is released may have started before we look
         store.change(ids, "state = 'PENDING' AND held", **fields)
         left = _not_pending(store, jobs, "was not held")
-    store.changed()  # who was woken in the middle of it has not seen it
     ensure(store)
     return left
 
@@ -73,7 +72,6 @@ def requeue(store: Store, jobs: Sequence[Job]) -> list[str]:
         for job in jobs:
             if not (job.is_ended and start_again(store, job, "")):
                 left.append(f"Job {job.label} is {job.state}; cancel it first.")
-    store.changed()  # who was woken in the middle of it has not seen it
     ensure(store)
     return left
 
@@ -120,7 +118,6 @@ def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
             left += [_unchanged(job, "priority") for job in fresh if job.state != PENDING]
         if wanted.gpus is not None:
             left += _update_gpus(store, ids, wanted.gpus)
-    store.changed()  # who was woken in the middle of it has not seen it
     chosen = set(ids)
     for job in store.active():
         if job.id in chosen:

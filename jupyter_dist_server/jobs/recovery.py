@@ -48,7 +48,6 @@ def _end_lost(store: Store, job: Job) -> None:
             store.move(job, CANCELLED, detail=f"Cancelled. {what} meanwhile.", **fields)
         elif store.move(job, NODE_FAIL, detail=f"{what}.", **fields):  # else somebody was faster
             start_again_if_asked(store, store.get(job.id))
-    store.changed()  # who was woken in the middle of it has not seen it
 
 
 def wait_again(store: Store, job: Job) -> None:
@@ -59,7 +58,6 @@ def wait_again(store: Store, job: Job) -> None:
             store.move(job, PENDING, detail="", **fields)
         else:
             store.move(job, CANCELLED, detail=NOT_STARTED, ended=time.time(), **fields)
-    store.changed()  # who was woken in the middle of it has not seen it
 
 
 def _is_lost(store: Store, job: Job) -> bool:

@@ -7,7 +7,6 @@ with its event in one transaction.
 from __future__ import annotations
 
 import binascii
-import contextlib
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,7 +56,13 @@ class Store(StoreReader):
             top = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'").fetchone()
             first = (top["seq"] if top else 0) + 1
             ids = range(first, first + len(jobs))
-            self._insert(ids, jobs, number, ids[0] if is_array else None)
+            names = ", ".join(f'"{name}"' for name in ("id", "spec", *COLUMNS))
+            marks = ", ".join("?" * (len(COLUMNS) + 2))
+            rows = (
+                _row(id, number, job, first if is_array else None)
+                for id, job in zip(ids, jobs, strict=True)
+            )
+            self._db.executemany(f"INSERT INTO jobs ({names}) VALUES ({marks})", rows)
             upon = [(id, on, kind) for on, kind in dependencies for id in ids]
             self._db.executemany("INSERT OR IGNORE INTO dependencies VALUES (?, ?, ?)", upon)
             self._db.execute("INSERT INTO submissions VALUES (?, ?, ?)", (token, ids[0], ids[-1]))
@@ -66,33 +71,7 @@ class Store(StoreReader):
                 "SELECT id, ?, NULL, ?, 'None' FROM jobs WHERE id >= ? ORDER BY id",
                 (time.time(), PENDING, ids[0]),
             )
-        self.changed()
         return ids
-
-    def _insert(
-        self, ids: Sequence[int], jobs: Sequence[Job], spec: int, array: int | None
-    ) -> None:
-        """Add rows: the first, and of up to 100,000 others only what is not as in the first."""
-        names = ", ".join(f'"{name}"' for name in ("id", "spec", *COLUMNS))
-        first = vars(jobs[0]) | {"array": array}
-        values = ids[0], spec, *(_to_sql(name, first[name]) for name in COLUMNS)
-        marks = ", ".join("?" * len(values))
-        self._db.execute(f"INSERT INTO jobs ({names}) VALUES ({marks})", values)
-        fields = [vars(job) for job in jobs[1:]]
-        others = [
-            name
-            for name in COLUMNS
-            if name != "array" and {id(one[name]) for one in fields} - {id(first[name])}
-        ]
-        taken = {name: f"json_extract(value, '$[{place}]')" for place, name in enumerate(others)}
-        chosen = ", ".join(taken.get(name, f'jobs."{name}"') for name in COLUMNS)
-        rows = [[_to_sql(name, one[name]) for name in others] for one in fields]
-        # One statement for all: one for each takes five times as long.
-        self._db.execute(
-            f"INSERT INTO jobs ({names}) SELECT ? + key, spec, {chosen} FROM jobs, json_each(?) "
-            "WHERE jobs.id = ? ORDER BY key",
-            (ids[0] + 1, json.dumps(rows), ids[0]),
-        )
 
     def _keep_spec(self, spec: Spec) -> int:
         body = json.dumps(msgspec.to_builtins(spec))  # unlike msgspec's, with any file name
@@ -136,7 +115,6 @@ class Store(StoreReader):
                     spec = msgspec.structs.replace(self._spec(number), **fields)
                     fresh[number] = self._keep_spec(spec)
                 self._db.execute("UPDATE jobs SET spec = ? WHERE id = ?", (fresh[number], id))
-        self.changed()
 
     def _change(
         self, ids: Sequence[int], condition: str, values: Sequence[Any], **fields: Any
@@ -157,23 +135,21 @@ class Store(StoreReader):
             done = self._db.execute(query, (*new, *chosen[1])).rowcount
             if fields.get("state") in ENDED:
                 self._db.execute(_END, (last,))
-        if done:
-            self.changed()
         return done
 
     def note_usage(self, job: Job, usage: Mapping[str, GpuUsage]) -> None:
         """Keep what was read of a job's GPUs."""
-        with self.writing():
+        with self.writing(wakes=False):
             self._db.execute(
                 "INSERT INTO attempts (job, attempt, usage) VALUES (?, ?, ?) "
                 "ON CONFLICT (job, attempt) DO UPDATE SET usage = excluded.usage",
                 (job.id, job.attempt, msgspec.json.encode(usage).decode()),
             )
 
-    def changed(self) -> None:
-        """Wake the processes that watch the folder."""
-        with contextlib.suppress(OSError):  # a full disk: they look again later
-            (self.watched / "changed").touch()
+
+def _row(id: int, spec: int, job: Job, array: int | None) -> list[Any]:
+    fields = vars(job) | {"array": array}
+    return [id, spec, *(_to_sql(name, fields[name]) for name in COLUMNS)]
 
 
 def _to_sql(name: str, value: Any) -> Any:

@@ -1,6 +1,6 @@
 """The file of a user's jobs: its tables, the steps from older formats, and transactions.
 
-Writers take a lock of their own, because SQLite's waiting is not fair
+Writers take a lock of their own: while they wait for SQLite's, they look ever more rarely
 (https://www.sqlite.org/c3ref/busy_timeout.html).
 """
 
@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,8 @@ class StoreFile:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.watched.mkdir(mode=0o700, exist_ok=True)
-            self._lock = _open_lock(folder)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            self._lock = os.open(folder / "write.lock", flags, 0o600)
             self._open_or_restore()
             self._migrate(folder / "queue.db")
         except (OSError, sqlite3.Error) as error:
@@ -129,7 +131,7 @@ class StoreFile:
             )
         if found < VERSION:
             self.was_older = found > 0
-            with self.writing():
+            with self.writing(wakes=False):
                 for step in _STEPS[self._version() :]:  # or somebody was faster
                     for statement in filter(str.strip, step.split(";\n")):
                         self._db.execute(statement)
@@ -160,8 +162,7 @@ class StoreFile:
     @contextlib.contextmanager
     def at_one_time(self) -> Iterator[None]:
         """Read several times as if at one time."""
-        is_part_of_more = self._db.in_transaction
-        if is_part_of_more:
+        if self._db.in_transaction:  # a part of more
             yield
             return
         self.read("BEGIN")
@@ -172,23 +173,23 @@ class StoreFile:
                 self._db.execute("ROLLBACK")
 
     def _take_lock(self) -> None:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            locked = _wait_for_lock(self.folder)
-            if locked is None:
-                raise _locked(self._lock) from None
-            os.close(self._lock)
-            self._lock = locked
+        until = time.monotonic() + patience.program
+        while True:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise _locked(self._lock) from None
+            time.sleep(0.005)  # flock knows no limit
 
     def _was_restored(self) -> bool:
         return (self.folder / "queue.db").stat().st_ino != self._number
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
-        """Make several changes: all of them, or none."""
-        is_part_of_more = self._db.in_transaction
-        if is_part_of_more:
+    def writing(self, *, wakes: bool = True) -> Iterator[None]:
+        """Make several changes, all of them or none, and wake the processes that watch."""
+        if self._db.in_transaction:  # a part of more
             yield
             return
         self._take_lock()
@@ -196,10 +197,12 @@ class StoreFile:
             if self._was_restored():
                 self._db.close()
                 self._open()
+            before = self._db.total_changes
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
                 self._db.execute("COMMIT")
+                wakes = wakes and self._db.total_changes > before
             except BaseException:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
@@ -208,6 +211,13 @@ class StoreFile:
             raise unusable(self.folder, error) from error
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
+        if wakes:
+            self.changed()
+
+    def changed(self) -> None:
+        """Wake the processes that watch the folder."""
+        with contextlib.suppress(OSError):  # a full disk: they look again later
+            (self.watched / "changed").touch()
 
 
 def _make(path: Path) -> None:
@@ -221,39 +231,6 @@ def _make(path: Path) -> None:
     with contextlib.suppress(FileExistsError):
         os.link(name, path)
     os.unlink(name)
-
-
-def _open_lock(folder: Path) -> int:
-    return os.open(folder / "write.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-
-def _wait_for_lock(folder: Path) -> int | None:
-    """Open and lock the file of writers; `None` if others have it locked for too long.
-
-    A thread waits, as flock knows no limit. After we have given up, it goes on, and closes the file
-    as soon as it has the lock.
-    """
-    import threading  # not above: others rarely have it locked, and each runner would carry it
-
-    file, turn = _open_lock(folder), threading.Lock()
-    got, given_up = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with turn:
-            if given_up.is_set():
-                os.close(file)
-            else:
-                got.set()
-
-    threading.Thread(target=wait, name="jupyter-dist-lock", daemon=True).start()
-    try:
-        got.wait(patience.program)
-    finally:
-        with turn:
-            if not got.is_set():
-                given_up.set()
-    return file if got.is_set() else None
 
 
 def _locked(lock: int) -> DistError:
