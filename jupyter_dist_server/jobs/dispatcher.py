@@ -27,13 +27,12 @@ from .launch import ensure_sampler
 from .leases.lease import GpuTaken, Lease
 from .recovery import recover, wait_again
 from .runner.runner_zygote import RunnerZygote
-from .schedule.board import JOBS, Board, Posted
+from .schedule.board import JOBS, Board, Posted, order_lock
 from .schedule.may_start import NEVER, Obstacle, obstacles
-from .schedule.order_lock import order_lock
 from .schedule.plan import Plan
 from .schedule.situation import Situation, others, situation_of, wants_of_jobs
 from .schedule.trust import Trust
-from .schedule.why_waiting import Promise, detail
+from .schedule.why_waiting import detail
 from .store.job import AGAIN, Job
 from .store.states import CANCELLED, CONFIGURING, NOT_STARTED
 from .store.store import Store
@@ -68,7 +67,6 @@ class Dispatcher:
         self._seen_at = float("-inf")
         self._board = Board(JOBS, self._name)
         self._trust = Trust()
-        self._promise = Promise()
         self._silent_since: float | None = None
         """Since when NVML tells of no GPU."""
         self._head_since: dict[int, float] = {}
@@ -241,7 +239,6 @@ class Dispatcher:
         wants = {want.id: want for want in there.ordered}
         changed: dict[tuple[str, str], list[int]] = {}
         cancelled: dict[str, list[int]] = {}
-        moved = self._promise.note(there, wanted)
         for job in pending:
             if job.id in found:
                 text = found[job.id].reason, found[job.id].detail
@@ -249,19 +246,9 @@ class Dispatcher:
                     cancelled.setdefault(f"{text[1]} {NOT_STARTED}", []).append(job.id)
                     continue
             elif reason := wanted.reason(wants[str(job.id)]):
-                is_head = wanted.head is not None and wanted.head.id == str(job.id)
-                text = (
-                    reason,
-                    detail(
-                        job,
-                        reason,
-                        there,
-                        wanted,
-                        self._seen,
-                        silent_since=self._silent_since,
-                        moved=moved if is_head else "",
-                    ),
-                )
+                silent = self._silent_since
+                told = detail(job, reason, there, wanted, self._seen, silent_since=silent)
+                text = reason, told
             else:
                 continue
             if text != (job.reason, job.detail):

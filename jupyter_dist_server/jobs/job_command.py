@@ -85,9 +85,9 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
         environment["JDIST_ARRAY_TASK_ID"] = str(job.task)
         environment["SLURM_ARRAY_TASK_ID"] = str(job.task)  # scripts read it
     if job.gpus:  # pools in it lease its GPUs from each other, as it has them already
-        environment[FOLDER] = str(_lease_folder(job, store))
+        environment[FOLDER] = str(_folder("leases", job, store))
     if job.spec.torchrun and not environment.keys() & _TORCHRUN_LOGS:
-        environment["PET_LOG_DIR"] = str(_torchrun_folder(job, store))
+        environment["PET_LOG_DIR"] = str(_folder("torchrun", job, store))
     if job.spec.notebook:
         environment[KERNEL_FOLDER] = str(_kernel_folder(job, environment))
     environment |= {
@@ -97,12 +97,9 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
     return environment
 
 
-def _lease_folder(job: Job, store: Store) -> Path:
-    return store.folder / "leases" / f"{job.id}.{job.launch}"
-
-
-def _torchrun_folder(job: Job, store: Store) -> Path:
-    return store.folder / "torchrun" / f"{job.id}.{job.launch}"
+def _folder(name: str, job: Job, store: Store) -> Path:
+    """Return a folder of one start of a job: its end spares that of the next."""
+    return store.folder / name / f"{job.id}.{job.launch}"
 
 
 def _kernel_folder(job: Job, environment: Mapping[str, str]) -> Path:
@@ -115,8 +112,8 @@ def _kernel_folder(job: Job, environment: Mapping[str, str]) -> Path:
 
 def _folders(job: Job, store: Store) -> list[Path]:
     """Return the folders that exist while a job runs."""
-    found = [_lease_folder(job, store)] if job.gpus else []
-    found += [_torchrun_folder(job, store)] if job.spec.torchrun else []
+    found = [_folder("leases", job, store)] if job.gpus else []
+    found += [_folder("torchrun", job, store)] if job.spec.torchrun else []
     return found + ([_kernel_folder(job, store.environment(job))] if job.spec.notebook else [])
 
 

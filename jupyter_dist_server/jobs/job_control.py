@@ -29,17 +29,21 @@ def cancel(store: Store, jobs: Sequence[Job], now: bool = False) -> list[str]:
     moment = time.time()
     left = [f"Job {job.label} had ended: {job.state}." for job in jobs if job.is_ended]
     ids = [job.id for job in jobs if not job.is_ended]
-    ends = {"state": CANCELLED, "ended": moment, "reason": "None"}
-    ends["detail"] = NOT_STARTED
+    ends = {"state": CANCELLED, "ended": moment, "reason": "None", "detail": NOT_STARTED}
     store.change(ids, "state = 'PENDING'", **ends)
     store.change(ids, f"state IN {ACTIVE}", cancel_at=moment, **({"kill": True} if now else {}))
     store.change(ids, "state = 'PENDING'", **ends)  # it was just given back by who started it
+    _tell_runners(store, ids)
+    return left
+
+
+def _tell_runners(store: Store, ids: Sequence[int]) -> None:
+    """Have what was changed noticed by the runners of jobs, and by a dispatcher."""
     chosen = set(ids)
     for job in store.active():
         if job.id in chosen:
             job.poke()
-    ensure(store)  # others may start now, and nobody may be there to do that
-    return left
+    ensure(store)
 
 
 def hold(store: Store, jobs: Sequence[Job]) -> list[str]:
@@ -118,11 +122,7 @@ def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
             left += [_unchanged(job, "priority") for job in fresh if job.state != PENDING]
         if wanted.gpus is not None:
             left += _update_gpus(store, ids, wanted.gpus)
-    chosen = set(ids)
-    for job in store.active():
-        if job.id in chosen:
-            job.poke()
-    ensure(store)
+    _tell_runners(store, ids)
     return left
 
 

@@ -26,8 +26,7 @@ from ..gpus.readers.read_gpu_state import read_gpu_state
 from ..jobs.file_changes import Wake
 from ..jobs.leases.held_file import name_of
 from ..jobs.leases.lease import GpuLease, GpuTaken, Lease, holders
-from ..jobs.schedule.board import POOL, Board, Posted, posted
-from ..jobs.schedule.order_lock import order_lock
+from ..jobs.schedule.board import POOL, Board, Posted, order_lock, posted
 from ..jobs.schedule.situation import Situation, Waiting, first, situation, where_in_line
 from ..jobs.schedule.trust import Trust
 from ..jobs.schedule.wants import Want

@@ -23,8 +23,7 @@ from jupyter_dist_server.jobs.file_changes import Wake
 from jupyter_dist_server.jobs.leases.held_file import read_held
 from jupyter_dist_server.jobs.leases.lease import Lease
 from jupyter_dist_server.jobs.schedule import trust
-from jupyter_dist_server.jobs.schedule.board import JOBS, POOL, Board, posted, wants_of
-from jupyter_dist_server.jobs.schedule.order_lock import order_lock
+from jupyter_dist_server.jobs.schedule.board import JOBS, POOL, Board, order_lock, posted, wants_of
 from jupyter_dist_server.jobs.schedule.plan import Plan, Reservation, plan
 from jupyter_dist_server.jobs.schedule.situation import situation
 from jupyter_dist_server.jobs.schedule.trust import Trust

@@ -14,10 +14,8 @@ from jupyter_dist_server.jobs import dispatcher
 from jupyter_dist_server.jobs.dispatcher import Dispatcher, _read_again
 from jupyter_dist_server.jobs.leases.lease import running
 from jupyter_dist_server.jobs.schedule import why_waiting
-from jupyter_dist_server.jobs.schedule.plan import plan
 from jupyter_dist_server.jobs.schedule.situation import Situation
 from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want
-from jupyter_dist_server.jobs.schedule.why_waiting import Promise
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
@@ -211,34 +209,6 @@ def test_who_comes_first_is_named_also_if_it_has_no_notebook(name: str, whose: s
     pool = Want("pool-9.board p-1", "bob", 900.0, gpus=2, name=name)
     there = situation(MACHINE, held, pool, Want("8", "me", 950.0, gpus=1))
     assert why(there, 8, 1) == f"GPUs are kept for {whose}, which comes first."
-
-
-def test_a_promise_that_moves_says_why() -> None:
-    promise = Promise()
-
-    def told(ends_by: float | None) -> str:
-        held = [Held("7", "me", frozenset(MACHINE.gpus), 900.0, ends_by)]
-        want = Want("8", "me", 950.0, gpus=2)
-        there = situation(MACHINE, held, want)
-        return promise.note(there, plan(MACHINE, held, [want], 1000.0))
-
-    assert told(2000.0) == told(2000.0) == ""
-    assert "It was to start by " in told(9000.0) and "but job 7 may run until " in told(9000.0)
-    assert "but job 7 has no time limit now." in told(None)
-
-
-def test_a_limit_that_is_extended_is_told_to_the_first_in_line(
-    queue: Queue, fake_nvml: State
-) -> None:
-    fake_nvml.write(gpus=1)
-    running = queue.submit("-c", "0", "-G", "1", "-t", "10", *UNTIL_GO)
-    queue.until(running, "RUNNING")
-    head = queue.submit("-c", "0", "-G", "1", "true")
-    wait_for(lambda: "It starts by " in detail(queue, head), "its promise")
-    queue.run("update", "-t", "60", running)
-    wait_for(lambda: f"but job {running} may run until " in detail(queue, head), "the reason")
-    (queue.folder / "go").touch()
-    assert queue.ended(head)["state"] == "COMPLETED"
 
 
 def test_who_uses_more_of_a_shared_gpu_than_asked_for_is_named_to_all_who_share(

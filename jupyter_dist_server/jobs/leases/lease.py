@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _HOLDER = ".holder"
 _CORES = ".cores"
 """Of a job that has no GPUs."""
+_TOLD = ["user", "pid", "since", "ends_by", "idle_since", "pool", "notebook", "host", "shared"]
+"""What is told of a leaseholder."""
 _LONGEST = 16384
 """Bytes that are read of what others write."""
 
@@ -175,18 +177,8 @@ def holders(inventory: Inventory) -> dict[str, GpuLease]:
     leased: dict[str, GpuLease] = {}
     for who in sorted(_known(where, _HOLDER), key=lambda who: str(who.since)):
         for uuid in who.gpus:
-            lease = GpuLease(
-                user=who.user,
-                pid=who.pid,
-                since=who.since,
-                ends_by=who.ends_by,
-                idle_since=who.idle_since,
-                pool=who.pool,
-                notebook=who.notebook,
-                host=who.host,
-                shared=who.shared,
-                others=[],
-            )
+            told = {name: getattr(who, name) for name in _TOLD}
+            lease = GpuLease(**told, others=[])
             if uuid in leased:
                 leased[uuid].others.append(lease)
             else:

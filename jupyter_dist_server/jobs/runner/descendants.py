@@ -31,18 +31,13 @@ class Descendant(NamedTuple):
     name: str
 
 
-def has_any() -> bool:
-    """Tell, without a search, whether anything is left."""
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
-
-
 def descendants() -> list[Descendant]:
     """Return all processes that our job has started and that still exist."""
-    return descendants_of(os.getpid()) if has_any() else []
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:  # at once, if nothing is left
+        return []
+    return descendants_of(os.getpid())
 
 
 def descendants_of(runner: int) -> list[Descendant]:

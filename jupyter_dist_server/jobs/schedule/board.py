@@ -7,6 +7,8 @@ board decides on the order alone, never on who has a GPU, so a false board delay
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import time
 from collections import Counter
@@ -17,7 +19,8 @@ from typing import Annotated
 
 import msgspec
 
-from ...common.files.shared_folder import folder
+from ...common.files.shared_folder import folder, is_free, lock_file
+from ...common.patience import patience
 from ..leases.held_file import HeldFile, name_of, read_held
 from .wants import Want
 
@@ -216,3 +219,17 @@ def _grouped(wants: Iterable[Want]) -> Iterator[Entry]:
             None if first.head_since == float("inf") else first.head_since,
             first.name[:200],
         )
+
+
+@contextlib.contextmanager
+def order_lock() -> Iterator[bool]:
+    """Wait until no other process looks and takes; tell whether that is so.
+
+    It only keeps them from wanting the same GPU at once. GPUs have their own locks, so a process
+    that does not get this one in time goes on without it: any user may hold it for ever.
+    """
+    with lock_file(folder() / "order.lock") as file:
+        until = time.monotonic() + patience.answer
+        while not (got := is_free(file, fcntl.LOCK_EX)) and time.monotonic() < until:
+            time.sleep(0.005)  # flock knows no limit
+        yield got

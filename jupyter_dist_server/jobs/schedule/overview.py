@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -56,10 +57,7 @@ class Row(msgspec.Struct, frozen=True):
     def to_json(self) -> dict[str, Any]:
         """Return what ``--json`` and REST tell; `Job.to_json` tells more of a job."""
         told = {name: getattr(self, name) for name in Row.__struct_fields__ if name != "job"}
-        expected = self.expected and {
-            "start": self.expected.start,
-            "certain": self.expected.certain,
-        }
+        expected = self.expected and asdict(self.expected)
         return told | {"expected": expected, "priority": self.job.priority if self.job else None}
 
 
@@ -76,12 +74,8 @@ def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False)
     eligible = [job for job in pending if job.id not in found]
     there = situation_of(store, gpus, eligible, active, boards)
     expected = forecast(there.machine, there.held, there.ordered, there.now) if start else {}
-    mine = name_of(os.getuid()), store_name(store.folder)
-    user = mine[0]
-    rows = [
-        msgspec.structs.replace(_own(job, user, None), idle_since=_idle_since(store, job))
-        for job in active
-    ]
+    mine = user, _ = name_of(os.getuid()), store_name(store.folder)
+    rows = [_own(job, user, idle_since=_idle_since(store, job)) for job in active]
     for said in running():
         # A job of ours that is not active has ended: its runner is about to give back what it has.
         if said.job is None or (said.user, said.store) != mine:

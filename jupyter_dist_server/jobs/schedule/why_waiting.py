@@ -1,8 +1,6 @@
-"""Why a job waits, in a sentence, and what has delayed the start of the first in line."""
+"""Why a job waits, in a sentence."""
 
 from __future__ import annotations
-
-import math
 
 from ...common.units import format_bytes, format_gpus
 from ...gpus.gpu_state import GpuState
@@ -11,7 +9,6 @@ from ..store.slurm_formats import write_moment
 from .plan import Plan
 from .situation import Situation
 from .strangers import used_by, without_lease
-from .wants import Held
 
 
 def detail(
@@ -22,7 +19,6 @@ def detail(
     seen: GpuState | None,
     *,
     silent_since: float | None = None,
-    moved: str = "",
 ) -> str:
     """Return a sentence on a reason of `plan`, empty if there is no more to say.
 
@@ -53,7 +49,7 @@ def detail(
         free = len(there.machine.gpus.keys() - taken)
         used = _strangers(there, seen) if seen else ""
         told = f"It needs {format_gpus(job.gpus)}; {free} {'is' if free == 1 else 'are'} free."
-        return f"{told}{used}{_by_when(job, wanted)}{moved}"
+        return f"{told}{used}{_by_when(job, wanted)}"
     if reason == "Resources":
         return "It waits for cores or memory."
     head = next((want for want in there.ordered if wanted.head and want.id == wanted.head.id), None)
@@ -76,42 +72,3 @@ def _by_when(job: Job, wanted: Plan) -> str:
     if head is None or head.id != str(job.id) or not head.certain:
         return ""
     return f" It starts by {write_moment(head.start)} at the latest."
-
-
-class Promise:
-    """Remembers by when the head of the queue is to start."""
-
-    def __init__(self) -> None:
-        self._id: str | None = None
-        self._start = math.inf
-        self._told = ""
-
-    def note(self, there: Situation, wanted: Plan) -> str:
-        """Return a sentence on what has delayed the start of the head, if anything has."""
-        head = wanted.head
-        start = head.start if head and head.certain else math.inf
-        if head is None or head.id != self._id:
-            self._id, self._start, self._told = head.id if head else None, start, ""
-        elif start > self._start + 1.0 and self._start < math.inf:
-            who = [_name(one) for one in there.held if one.gpus & head.gpus and _end(one) == start]
-            until = "has no time limit"
-            if start < math.inf:
-                until = f"may run until {write_moment(start)}"
-            self._told = (
-                f" It was to start by {write_moment(self._start)}, "
-                f"but {who[0] if who else 'what it waits for'} {until} now."
-            )
-            self._start = start
-        else:
-            self._start = min(self._start, start)
-        return self._told
-
-
-def _end(one: Held) -> float:
-    return math.inf if one.ends_by is None else one.ends_by
-
-
-def _name(one: Held) -> str:
-    if one.id.isdecimal():
-        return f"job {one.id}"
-    return f"{one.name or 'a pool'} of {one.user}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from datetime import datetime, timedelta
@@ -95,19 +96,12 @@ def read_moment(text: str, now: float) -> float:
         if later <= _LONGEST:
             return now + later
     for form in _MOMENTS:
-        try:
+        with contextlib.suppress(ValueError):
             return datetime.strptime(text, form).timestamp()
-        except ValueError:
-            continue
-    if match := re.fullmatch(r"(\d{1,2}):(\d{2})(?::(\d{2}))?", text):
-        try:
-            day = datetime.fromtimestamp(now)
-            moment = day.replace(
-                hour=int(match[1]), minute=int(match[2]), second=int(match[3] or 0), microsecond=0
-            )
-        except ValueError:
-            pass
-        else:
+    for form in ("%H:%M", "%H:%M:%S"):
+        with contextlib.suppress(ValueError):
+            time_of_day = datetime.strptime(text, form).time()
+            moment = datetime.combine(datetime.fromtimestamp(now), time_of_day)
             if moment.timestamp() <= now:
                 moment += timedelta(days=1)
             return moment.timestamp()

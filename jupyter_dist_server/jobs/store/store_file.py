@@ -162,7 +162,8 @@ class StoreFile:
     @contextlib.contextmanager
     def at_one_time(self) -> Iterator[None]:
         """Read several times as if at one time."""
-        if self._db.in_transaction:  # a part of more
+        is_part_of_more = self._db.in_transaction
+        if is_part_of_more:
             yield
             return
         self.read("BEGIN")
@@ -189,7 +190,8 @@ class StoreFile:
     @contextlib.contextmanager
     def writing(self, *, wakes: bool = True) -> Iterator[None]:
         """Make several changes, all of them or none, and wake the processes that watch."""
-        if self._db.in_transaction:  # a part of more
+        is_part_of_more = self._db.in_transaction
+        if is_part_of_more:
             yield
             return
         self._take_lock()

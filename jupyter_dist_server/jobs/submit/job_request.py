@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from ...common.errors import DistError
+from ..job_command import with_parameters
+from ..select_jobs import select
+from ..store.job import Job
+from ..store.store import Store
 
 
 class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -29,7 +34,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     time: str | None = None
     begin: str | None = None
     dependency: str | None = None
-    kill_on_invalid_dep: str | None = None
+    kill_on_invalid_dep: Literal["yes", "no"] | None = None
     priority: int | None = None
     hold: bool | None = None
     array: str | None = None
@@ -40,7 +45,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     chdir: str | None = None
     output: str | None = None
     error: str | None = None
-    open_mode: str | None = None
+    open_mode: Literal["append", "truncate"] | None = None
     torchrun: bool | None = None
     env: list[str] | None = None
     export: str | None = None
@@ -121,3 +126,42 @@ def _is_plain(text: str) -> bool:
         return b"\0" not in text.encode(errors="surrogateescape")
     except UnicodeEncodeError:
         return False
+
+
+def complete_like(request: JobRequest, store: Store, label: str) -> None:
+    """Take what a request does not say from that of a job, or of a whole array."""
+    jobs = select(store, [label], whole=True)
+    whole = {job.spec.asked for job in jobs}
+    found = request_like(jobs[0]) if len(jobs) == 1 else json.loads(min(whole) or "null")
+    if len(whole) > 1:
+        message = f"{label} names several jobs that were not submitted together."
+        raise DistError("bad_option", message, f"Choose one, such as {jobs[0].label}.", "like")
+    if found is None:
+        message = f"It is not known how job {jobs[0].label} was asked for."
+        raise DistError("bad_option", message, "Give the command and its options.", "like")
+    if request.command or request.notebook:
+        of_notebooks = [] if request.notebook else ["parameter"]
+        for name in ("command", "notebook", "output_notebook", *of_notebooks):
+            found.pop(name, None)
+    request.complete(JobRequest.from_json(found))
+
+
+def request_like(job: Job) -> dict[str, Any] | None:
+    """Return the request for a job like this, of a task for it alone; `None` if unknown."""
+    if not job.spec.asked:
+        return None
+    request: dict[str, Any] = json.loads(job.spec.asked)
+    request.pop("param_file", None)
+    if any(not value or "," in value for value in job.params.values()):
+        # --param would read them as none, or as several: they are in their places then.
+        request.pop("param", None)
+        for field in ("command", "parameter"):
+            if words := request.get(field):
+                request[field] = [with_parameters(word, job.params) for word in words]
+        if output := request.get("output_notebook"):
+            request["output_notebook"] = with_parameters(output, job.params)
+    elif job.params:
+        request["param"] = [f"{name}={value}" for name, value in job.params.items()]
+    if "array" in request:
+        request["array"] = str(job.task)
+    return request

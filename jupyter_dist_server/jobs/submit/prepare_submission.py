@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from ...common.processes.control_groups import usable_cores, usable_memory
 from ...common.units import format_bytes
 from ..admin_policy import allowed_limit
 from ..job_command import find_program
+from ..launch import ensure
 from ..schedule.may_start import HELD
 from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
 from ..store.slurm_formats import (
@@ -29,10 +31,9 @@ from ..store.slurm_formats import (
 )
 from ..store.store import Store
 from .choose_gpus import choose_gpus
-from .job_environment import chosen_variables, setup_lines
+from .job_environment import chosen_variables, kernel_environment, setup_lines
 from .job_options import Parser, add_job_options
-from .job_request import JobRequest
-from .same_as_job import complete_like
+from .job_request import JobRequest, complete_like
 from .script_directives import read_directives
 from .scripts_and_notebooks import (
     check_start,
@@ -47,7 +48,6 @@ from .submission import (
     read_array,
     read_dependencies,
     read_parameter_file,
-    submit,
     sweep,
 )
 
@@ -83,22 +83,27 @@ class Submission:
 
     def submit(self, store: Store) -> range:
         """Put them into the queue, all or none, and return their ids."""
-        check_parameters(self.job.spec.argv, self.rows)
-        job = self.job
+        job, now = self.job, time.time()
+        check_parameters(job.spec.argv, self.rows)
         if self.copies and not self.known(store):
             argv = list(job.spec.argv)
             for place, path in self.copies.items():
                 argv[place] = keep_copy(store, path, is_script=place == 0)
             job = replace(job, spec=msgspec.structs.replace(job.spec, argv=argv))
-        return submit(
-            store,
-            job,
-            rows=self.rows,
-            tasks=self.tasks,
+        is_array = bool(self.tasks) or self.count > 1
+        common = vars(job) | {"submitted": now, "queued": now}
+        rows = self.rows * self.count if self.tasks else self.rows
+        tasks: Iterable[int | None] = self.tasks or (range(self.count) if is_array else [None])
+        pairs = zip(tasks, rows, strict=True)
+        ids = store.submit(
+            [Job.of(common | {"task": task, "params": row}) for task, row in pairs],
+            self._token or os.urandom(16).hex(),
             environment=self.environment,
             dependencies=self.dependencies,
-            token=self._token,
+            is_array=is_array,
         )
+        ensure(store)
+        return ids
 
 
 def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
@@ -139,6 +144,9 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         rows = [chosen | row for chosen in rows for row in listed]
     tasks, array_limit = read_array(request.array) if request.array else ([], None)
     check_count(len(tasks))
+    if tasks and len(rows) > 1:
+        hint = "--param makes an array itself."
+        raise DistError("bad_array", "--array and --param cannot be combined.", hint)
     with reading("dependency"):
         dependencies, singleton = read_dependencies(request.dependency or "", store)
     with reading("begin"):
@@ -159,7 +167,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         setup=setup_lines(request, folder),
         output=request.output or ("jdist-%A_%a.out" if is_array else "jdist-%j.out"),
         error=request.error,
-        append=_open_mode(request) == "append",
+        append=request.open_mode == "append",
         log_max=read_size(request.log_max) if request.log_max else LOG_MAX,
         torchrun=bool(request.torchrun),
         signal=_signal_before(request.signal) if request.signal else None,
@@ -170,7 +178,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         max_jobs=request.max_jobs,
         array_limit=array_limit,
         singleton=singleton,
-        kill_on_invalid_dep=_is_yes(request.kill_on_invalid_dep),
+        kill_on_invalid_dep=request.kill_on_invalid_dep == "yes",
         notify=request.notify,
         comment=request.comment or "",
         notebook=request.notebook or "",
@@ -202,9 +210,6 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     _check(job)
     environment = chosen_variables(request)
     if request.kernel:
-        # Not above: it takes long to import, and most jobs do without.
-        from .job_environment import kernel_environment
-
         with reading("kernel"):
             is_command = not request.notebook
             environment |= kernel_environment(request.kernel, environment, is_command=is_command)
@@ -258,19 +263,6 @@ def _check_launch(spec: Spec, environment: dict[str, str], *, is_known: bool) ->
     if is_name and find_program(program, environment, spec.cwd) is None:
         message = f"There is no file {program} here, and no program of that name in PATH."
         raise DistError("bad_script", message, field="command")
-
-
-def _open_mode(request: JobRequest) -> str:
-    if request.open_mode not in (None, "append", "truncate"):
-        raise DistError("bad_option", "--open-mode is append or truncate.")
-    return request.open_mode or "truncate"
-
-
-def _is_yes(text: str | None) -> bool:
-    if text not in (None, "yes", "no"):
-        message = "--kill-on-invalid-dep is yes or no."
-        raise DistError("bad_option", message, field="kill_on_invalid_dep")
-    return text == "yes"
 
 
 def signal_number(name: str) -> int:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import csv
 import itertools
 import math
-import os
 import re
 import shlex
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ...common.errors import DistError
 from ..job_command import with_parameters
-from ..launch import ensure
 from ..schedule.may_start import ANY
 from ..select_jobs import select
 from ..store.job import Job
@@ -163,51 +160,6 @@ def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], b
             )
             raise DistError(error.code, error.message, hint, "dependency") from error
     return found, singleton
-
-
-def submit(
-    store: Store,
-    job: Job,
-    *,
-    rows: Sequence[dict[str, str]] = ({},),
-    tasks: Sequence[int] = (),
-    environment: dict[str, str],
-    dependencies: Iterable[tuple[int, str]] = (),
-    token: str | None = None,
-) -> range:
-    """Put jobs into the queue, all or none: one, one for each row of parameters, or for each task.
-
-    The same `token` again adds nothing, and returns the same ids.
-    """
-    check_parameters(job.spec.argv, rows)
-    if tasks and len(rows) > 1:
-        raise DistError(
-            "bad_array", "--array and --param cannot be combined.", "--param makes an array itself."
-        )
-    count = max(len(tasks), len(rows))
-    check_count(count)
-    is_array = bool(tasks) or count > 1
-    now = time.time()
-    common = vars(job) | {"submitted": now, "queued": now}
-    jobs = [
-        Job.of(
-            common
-            | {
-                "task": (tasks[place] if tasks else place) if is_array else None,
-                "params": rows[0] if tasks else rows[place],
-            }
-        )
-        for place in range(count)
-    ]
-    ids = store.submit(
-        jobs,
-        token or os.urandom(16).hex(),
-        environment=environment,
-        dependencies=dependencies,
-        is_array=is_array,
-    )
-    ensure(store)
-    return ids
 
 
 def name_jobs(store: Store, ids: range) -> str:

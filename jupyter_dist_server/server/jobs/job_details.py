@@ -17,7 +17,7 @@ from ...jobs.schedule.may_start import ANY, write_dependency
 from ...jobs.select_jobs import select
 from ...jobs.store.job import Job
 from ...jobs.store.store import Store
-from ...jobs.submit.same_as_job import request_like
+from ...jobs.submit.job_request import request_like
 from .job_handler_base import JobHandlerBase, in_store
 
 
