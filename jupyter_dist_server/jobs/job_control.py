@@ -196,9 +196,6 @@ def send_signal(jobs: Sequence[Job], number: int) -> list[str]:
 def check_one(jobs: Sequence[Job]) -> Job:
     """Return the only job; refuse several."""
     if len(jobs) != 1:
-        raise DistError(
-            "bad_option",
-            f"{len(jobs)} jobs have this name.",
-            f"Choose one, such as {jobs[0].label}.",
-        )
+        hint = f"Choose one, such as {jobs[0].label}."
+        raise DistError("bad_option", f"{len(jobs)} jobs have this name.", hint)
     return jobs[0]

@@ -24,9 +24,8 @@ def select(store: Store, labels: Iterable[str], *, whole: bool = False) -> list[
         jobs = list(_select(store, label, whole))
         if not jobs:
             _tell_if_pool(store, label)
-            raise DistError(
-                "unknown_job", f"There is no job {label}.", "“jdist queue” lists your jobs."
-            )
+            hint = "“jdist queue” lists your jobs."
+            raise DistError("unknown_job", f"There is no job {label}.", hint)
         found |= {job.id: job for job in jobs}
     return list(found.values())
 

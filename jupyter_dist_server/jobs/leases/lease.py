@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _HOLDER = ".holder"
 _CORES = ".cores"
-"""Of a job that has no GPUs."""
 _TOLD = ["user", "pid", "since", "ends_by", "idle_since", "pool", "notebook", "host", "shared"]
 """What is told of a leaseholder."""
 _LONGEST = 16384
@@ -45,7 +44,6 @@ class KnownLeaseholder(Leaseholder, frozen=True, kw_only=True):
     user: str
     """The owner of the file."""
     file: str
-    """Its name."""
 
 
 class GpuLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -79,7 +79,6 @@ def _is_dispatcher(pid: int) -> bool:
 
 
 def _alive(processes: Iterable[Descendant]) -> list[Descendant]:
-    """Return those that have not ended."""
     found = []
     for process in processes:
         now = _look_up(process.pid)

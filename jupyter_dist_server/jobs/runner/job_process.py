@@ -47,7 +47,6 @@ def become_job(
 
 
 def _why(error: BaseException, cwd: str, program: str, environment: dict[str, str]) -> str:
-    """Return a sentence on why a job's command was not started."""
     if not isinstance(error, OSError):
         return f"{program}: {error}"
     if error.filename == cwd:

@@ -246,7 +246,6 @@ class Runner:
             send(processes, signal.SIGCONT)
 
     def _end_leftovers(self) -> None:
-        """End what the job has left behind, and wait until it is gone."""
         while processes := descendants():
             send(processes, signal.SIGKILL)
             self._tell_who_stays(alive_after(processes, patience.cleanup))

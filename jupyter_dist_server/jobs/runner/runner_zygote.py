@@ -130,7 +130,6 @@ def _become_runner(order: StartRunner, descriptors: list[int]) -> NoReturn:
 
 
 def _run_job(folder: Path, id: int, launch: str, descriptors: list[int]) -> None:
-    """Run a job in this process, which was forked for it."""
     call_ourselves("dist-runner")
     adopt_descendants()
     lock = own(descriptors[0])  # tells that the job has a runner, until this process ends

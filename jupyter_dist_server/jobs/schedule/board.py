@@ -22,7 +22,7 @@ import msgspec
 from ...common.files.shared_folder import folder, is_free, lock_file
 from ...common.patience import patience
 from ..leases.held_file import HeldFile, name_of, read_held
-from .wants import Want
+from .wants import Want, copied
 
 JOBS, POOL = "jobs", "pool"
 _SUFFIX = ".board"
@@ -63,7 +63,6 @@ class Content(msgspec.Struct, frozen=True, omit_defaults=True):
     """``jobs`` of a dispatcher, ``pool`` of a pool."""
     pid: int
     store: _Word = ""
-    """The queue that the dispatcher serves."""
     sees: _Uuids = []
     """UUIDs of the GPUs that its owner sees; in a container these are not all."""
     queue: list[Entry] = []
@@ -92,15 +91,10 @@ class Posted:
                 self._id(entry),
                 self.user,
                 min(entry.queued, now),
-                gpus=entry.gpus,
                 only=frozenset(only) if entry.gpus else None,
-                limit=entry.limit,
-                cpus=entry.cpus,
-                memory=entry.memory,
-                share=entry.share,
-                priority=entry.priority,
                 head_since=self._head_since(entry),
                 name=_printable(entry.name),
+                **copied(entry),
             )
             for place in range(min(entry.count, _MOST)):
                 yield replace(want, id=f"{want.id}+{place}") if place else want
@@ -208,16 +202,11 @@ def _grouped(wants: Iterable[Want]) -> Iterator[Entry]:
         yield Entry(
             first.id[:200],
             first.queued,
-            first.gpus,
-            1 + len(others),
-            None if first.only is None else sorted(first.only),
-            first.limit,
-            first.cpus,
-            first.memory,
-            first.share,
-            first.priority,
-            None if first.head_since == float("inf") else first.head_since,
-            first.name[:200],
+            count=1 + len(others),
+            only=None if first.only is None else sorted(first.only),
+            head_since=None if first.head_since == float("inf") else first.head_since,
+            name=first.name[:200],
+            **copied(first),
         )
 
 

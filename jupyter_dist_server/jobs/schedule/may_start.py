@@ -11,9 +11,7 @@ from ..store.slurm_formats import write_moment
 from ..store.states import COMPLETED
 
 HELD = "JobHeldUser", "Held; “jdist release” lets it start."
-"""Reason and detail of a held job."""
 NEVER = "DependencyNeverSatisfied"
-"""Reason of a job whose dependency ended otherwise."""
 ANY = "?"
 """Begins the types of a job's dependencies if one of them is enough."""
 
@@ -58,7 +56,6 @@ def _unmet(other: Job, kind: str, now: float) -> Obstacle | None:
 
 
 def _all_unmet(others: Sequence[tuple[Job, str]], now: float) -> Obstacle | None:
-    """Tell what the dependencies of a job wait for, if they do."""
     unmet = [found for other, kind in others if (found := _unmet(other, kind, now))]
     never = [one for one in unmet if one.reason == NEVER]
     is_any = any(kind.startswith(ANY) for _, kind in others)

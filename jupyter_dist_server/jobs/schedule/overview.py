@@ -35,7 +35,6 @@ class Row(msgspec.Struct, frozen=True):
     """``12`` or ``12_3`` of a job, ``p-3f2a…`` of a pool."""
     user: str
     name: str
-    """Of the job, or the notebook."""
     kind: str
     """``batch``, ``pool``, or ``other``: a program that locks a GPU itself."""
     state: str
@@ -75,7 +74,7 @@ def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False)
     there = situation_of(store, gpus, eligible, active, boards)
     expected = forecast(there.machine, there.held, there.ordered, there.now) if start else {}
     mine = user, _ = name_of(os.getuid()), store_name(store.folder)
-    rows = [_own(job, user, idle_since=_idle_since(store, job)) for job in active]
+    rows = [_own(job, user, idle=_idle_since(store, job)) for job in active]
     for said in running():
         # A job of ours that is not active has ended: its runner is about to give back what it has.
         if said.job is None or (said.user, said.store) != mine:
@@ -103,9 +102,7 @@ def _idle_since(store: Store, job: Job) -> float | None:
     return max(idle) if idle and len(idle) == len(seen) else None
 
 
-def _own(
-    job: Job, user: str, expected: Expected | None = None, idle_since: float | None = None
-) -> Row:
+def _own(job: Job, user: str, expected: Expected | None = None, idle: float | None = None) -> Row:
     waits = job.state == PENDING
     return Row(
         id=job.label,
@@ -120,7 +117,7 @@ def _own(
         ends_by=job.ends_by,
         reason=job.reason if waits else "",
         detail=job.detail,
-        idle_since=idle_since,
+        idle_since=idle,
         expected=expected,
         job=job,
     )

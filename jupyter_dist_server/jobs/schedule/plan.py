@@ -29,9 +29,8 @@ class Reservation:
     certain: bool
     """Whether all that it waits for have a limit."""
     spare_cpus: int
-    """Cores that are left then, when it has started."""
     spare_memory: int
-    """Bytes of memory that are left then."""
+    """What is left then, when it has started, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,6 @@ class Plan:
     """The result of a pass over the queue."""
 
     order: tuple[str, ...]
-    """Ids of all entries."""
     starts: Mapping[str, tuple[str, ...]]
     """The UUIDs of the GPUs of each entry that starts now."""
     reasons: Mapping[tuple[object, ...], str]

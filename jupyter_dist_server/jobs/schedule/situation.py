@@ -23,7 +23,7 @@ from ..store.store_folder import store_name
 from .board import POOL, Posted, posted, wants_of
 from .plan import Plan, forecast, never, plan
 from .strangers import without_lease
-from .wants import Held, Machine, Want, in_order
+from .wants import Held, Machine, Want, copied, in_order
 
 if TYPE_CHECKING:
     from ...gpus.gpu_state import GpuState
@@ -157,15 +157,10 @@ def wants_of_jobs(jobs: Iterable[Job], head_since: Mapping[int, float]) -> list[
             str(job.id),
             user,
             job.queued,
-            gpus=job.gpus,
             only=frozenset(job.gpu_ids) if job.gpu_ids else None,
-            limit=job.limit,
-            cpus=job.cpus,
-            memory=job.memory,
-            share=job.share,
-            priority=job.priority,
             head_since=head_since.get(job.id, float("inf")),
             name=job.name,
+            **copied(job),
         )
         for job in jobs
     ]
@@ -181,7 +176,6 @@ class Waiting:
     notebook: str
     since: float
     gpus: frozenset[str]
-    """UUIDs."""
 
 
 def first(there: Situation, wanted: Plan, want: Want) -> list[Waiting]:

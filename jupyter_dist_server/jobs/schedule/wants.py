@@ -9,6 +9,7 @@ import heapq
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 HOUR = 3600.0
 _MOST_WAITED = 24 * HOUR
@@ -51,6 +52,12 @@ class Want:
         need = (self.gpus, self.only, self.cpus, self.memory, self.share)
         object.__setattr__(self, "need", need)
         object.__setattr__(self, "shape", (need, self.limit))
+
+
+def copied(one: object) -> dict[str, Any]:
+    """Return the fields of a `Want` that a job or an entry of a board has, too."""
+    names = ("gpus", "limit", "cpus", "memory", "share", "priority")
+    return {name: getattr(one, name) for name in names}
 
 
 @dataclass(frozen=True)

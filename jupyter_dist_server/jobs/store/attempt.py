@@ -24,7 +24,6 @@ class GpuUsage(msgspec.Struct):
     memory_peak: int = 0
     """Bytes; 0 if unknown, as of a GPU that uses the host's memory."""
     samples: int = 0
-    """Number of readings."""
     load_sum: int = 0
     """Of all readings, in percent."""
     load_peak: int | None = None
@@ -52,7 +51,6 @@ class Attempt(msgspec.Struct):
     exit_signal: int | None
     gpus: int | None
     usage: dict[str, GpuUsage]
-    """By UUID."""
 
 
 class Event(msgspec.Struct):

@@ -31,14 +31,12 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     environment: str = ""
     """The hash under which the store keeps the variables."""
     setup: list[str] = []
-    """Lines that bash runs first."""
     output: str = "jdist-%j.out"
     error: str | None = None
     append: bool = False
     log_max: int = LOG_MAX
     torchrun: bool = False
     grace: float = GRACE
-    """Seconds from SIGTERM to SIGKILL."""
     signal: tuple[int, float] | None = None
     """A signal, and how many seconds before the limit it is sent."""
     signal_first: bool = False
@@ -46,20 +44,15 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     requeue: int = 0
     """How often it is started again after its runner or the machine failed."""
     requeue_on: list[int] = []
-    """Exit codes after which it is started again."""
     max_jobs: int | None = None
-    """How many jobs of its name run at once."""
     array_limit: int | None = None
     """How many tasks of its array run at once."""
     singleton: bool = False
     """Whether it waits until no other job of its name runs."""
     kill_on_invalid_dep: bool = False
-    """Whether it is cancelled if its dependency ended otherwise."""
     notify: str | None = None
-    """A command that runs at its end."""
     comment: str = ""
     notebook: str = ""
-    """The notebook that it runs."""
     asked: str = ""
     """The request as JSON, without values of variables, to ask for the same again."""
 

@@ -74,18 +74,14 @@ def kernel_environment(
     try:
         kernel = KernelSpecManager().get_kernel_spec(name)
     except NoSuchKernel:
-        raise DistError(
-            "bad_option", f"There is no kernel {name}.", "“jupyter kernelspec list” lists them."
-        ) from None
+        hint = "“jupyter kernelspec list” lists them."
+        raise DistError("bad_option", f"There is no kernel {name}.", hint) from None
     changes = {key: Template(text).safe_substitute(environment) for key, text in kernel.env.items()}
     path = changes.get("PATH", environment.get("PATH", os.defpath))
     python = python_of_kernelspec(kernel.argv, path)
     if is_command and not python:
-        raise DistError(
-            "bad_option",
-            f"Kernel {name} is not started by a Python program.",
-            "Use --conda or --venv.",
-        )
+        message = f"Kernel {name} is not started by a Python program."
+        raise DistError("bad_option", message, "Use --conda or --venv.")
     if python and os.path.isabs(python):
         changes["PATH"] = os.path.dirname(python) + os.pathsep + path
     return changes

@@ -86,9 +86,8 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             what, _, where = str(error).partition(" - at `$.")
             field = where.rstrip("`").partition("[")[0] or None
             message = f"{field}: {what}." if field else f"{what}."
-            raise DistError(
-                "bad_request", message, "The fields are the options of jdist submit.", field=field
-            ) from None
+            hint = "The fields are the options of jdist submit."
+            raise DistError("bad_request", message, hint, field) from None
 
     def again(self, folder: str, chdir: str, script: Path | None) -> dict[str, Any]:
         """Return the body that asks for the same from any folder, without values of variables.

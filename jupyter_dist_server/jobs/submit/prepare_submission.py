@@ -112,9 +112,8 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     Relative paths start in `folder`. It may ask NVML, so it has no place in an event loop.
     """
     if sys.platform != "linux":  # a runner needs pidfds, subreapers and PDEATHSIG
-        raise DistError(
-            "linux_only", "Jobs run on Linux only.", "A pool of ranks runs here: %dist_init."
-        )
+        hint = "A pool of ranks runs here: %dist_init."
+        raise DistError("linux_only", "Jobs run on Linux only.", hint)
     if request.like:
         complete_like(request, store, request.like)
     copies = {}
@@ -123,9 +122,8 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
             request.command, notebook = notebook_command(request, folder)
         copies[request.command.index(str(notebook))] = notebook
     if not request.command:
-        raise DistError(
-            "bad_option", "There is no command.", "Such as jdist submit python train.py", "command"
-        )
+        hint = "Such as jdist submit python train.py"
+        raise DistError("bad_option", "There is no command.", hint, "command")
     with reading("command"):
         script, notices = (None, []) if request.notebook else _script(request, folder)
     argv = list(request.command)
@@ -267,15 +265,13 @@ def _check_launch(spec: Spec, environment: dict[str, str], *, is_known: bool) ->
 
 def signal_number(name: str) -> int:
     """Return the number of a signal: ``USR1``, ``SIGUSR1`` or ``10``."""
-    known = {number.name.removeprefix("SIG"): number.value for number in signal.Signals}
-    number = (
-        int(name)
-        if name.isdecimal() and len(name) < 4
-        else known.get(name.upper().removeprefix("SIG"), 0)
-    )
-    if number not in known.values():
-        raise DistError("bad_option", f"“{name}” is not a signal.", "Such as USR1@120.")
-    return number
+    try:
+        if name.isdecimal() and len(name) < 4:
+            return signal.Signals(int(name)).value
+        return signal.Signals[f"SIG{name.upper().removeprefix('SIG')}"].value
+    except (KeyError, ValueError):
+        message = f"“{name}” is not a signal."
+        raise DistError("bad_option", message, "Such as USR1@120.") from None
 
 
 def _signal_before(text: str) -> tuple[int, float]:

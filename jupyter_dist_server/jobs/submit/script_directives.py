@@ -53,8 +53,6 @@ _ALREADY_SO = ("--no-requeue", "--no-auto-cancel")
 
 
 class _Directive(NamedTuple):
-    """An option in a script."""
-
     where: str
     """The script and the line."""
     kind: str
@@ -105,15 +103,11 @@ def _check(parser: Parser, options: list[str], where: str) -> None:
     except DistError as error:
         raise DistError("bad_script", f"{where}: {error.message}") from error
     if unknown:
-        raise DistError(
-            "bad_script",
-            f"{where}: jdist submit does not know “{unknown[0]}”.",
-            "“jdist submit -h” lists its options.",
-        )
+        message = f"{where}: jdist submit does not know “{unknown[0]}”."
+        raise DistError("bad_script", message, "“jdist submit -h” lists its options.")
 
 
 def _split(where: str, kind: str, words: list[str]) -> Iterator[_Directive]:
-    """Yield the options of one line."""
     names, unused = _NAMES[kind], _UNUSED[kind]
     while words:
         name, equals, value = words.pop(0).partition("=")

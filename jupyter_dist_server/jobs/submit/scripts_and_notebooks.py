@@ -80,9 +80,8 @@ def notebook_command(request: JobRequest, folder: str) -> tuple[list[str], Path]
     for text in request.parameter or []:
         name, equals, _ = text.partition("=")
         if not (name.isidentifier() and equals):
-            raise DistError(
-                "bad_parameter", f"-P takes NAME=VALUE, not “{text}”.", "Such as -P lr=0.1."
-            )
+            message = f"-P takes NAME=VALUE, not “{text}”."
+            raise DistError("bad_parameter", message, "Such as -P lr=0.1.")
     # An environment that is activated first has a Python of its own.
     is_other = request.conda or request.venv or request.module or request.setup
     python = "python" if is_other else sys.executable

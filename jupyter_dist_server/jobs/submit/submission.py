@@ -35,11 +35,8 @@ def sweep(params: Sequence[str]) -> list[dict[str, str]]:
     for text in params:
         name, equals, listed = text.partition("=")
         if not (name.isidentifier() and equals and listed):
-            raise DistError(
-                "bad_parameter",
-                f"--param takes NAME=VALUE[,VALUE…], not “{text}”.",
-                "Such as --param lr=0.1,0.01.",
-            )
+            message = f"--param takes NAME=VALUE[,VALUE…], not “{text}”."
+            raise DistError("bad_parameter", message, "Such as --param lr=0.1,0.01.")
         if name in names:
             hint = f"Give all of its values at once: --param {name}=A,B."
             raise DistError("bad_parameter", f"--param {name} is there twice.", hint)
@@ -68,9 +65,8 @@ def read_parameter_file(path: Path) -> list[dict[str, str]]:
     if twice := [name for name in names if names.count(name) > 1]:
         raise DistError("bad_parameter", f"{path} has two columns {twice[0]}.", hint)
     if bad := [number for number, row in enumerate(rows, 2) if len(row) != len(names)]:
-        raise DistError(
-            "bad_parameter", f"Row {bad[0]} of {path} does not have {len(names)} values."
-        )
+        message = f"Row {bad[0]} of {path} does not have {len(names)} values."
+        raise DistError("bad_parameter", message)
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
@@ -86,23 +82,19 @@ def check_parameters(argv: Sequence[str], rows: Sequence[dict[str, str]]) -> Non
     given = set().union(*rows)
     used = {name for word in argv for name in _PLACEHOLDER.findall(word)}
     if unused := sorted(given - used):
-        raise DistError(
-            "bad_parameter",
-            f"The command does not use the parameter {unused[0]}.",
-            f"Put {{{unused[0]}}} where its value belongs.",
-            "param",
-        )
+        message = f"The command does not use the parameter {unused[0]}."
+        hint = f"Put {{{unused[0]}}} where its value belongs."
+        raise DistError("bad_parameter", message, hint, "param")
     # Braces alone may be meant for the command; with its own --param, they never are.
     is_late = any(word.split("=")[0] in ("--param", "--param-file") for word in argv)
     if (given or is_late) and (missing := sorted(used - given)):
-        raise DistError(
-            "bad_parameter",
+        message, hint = (
             f"{{{missing[0]}}} in the command has no value.",
-            "Put --param before the command: what follows the command is passed to it."
-            if is_late
-            else f"Add --param {missing[0]}=VALUE.",
-            "param",
+            f"Add --param {missing[0]}=VALUE.",
         )
+        if is_late:
+            hint = "Put --param before the command: what follows the command is passed to it."
+        raise DistError("bad_parameter", message, hint, "param")
 
 
 def read_array(text: str) -> tuple[list[int], int | None]:
@@ -119,11 +111,8 @@ def read_array(text: str) -> tuple[list[int], int | None]:
     else:
         if tasks and (not percent or (most.isdigit() and int(most) > 0)):
             return sorted(set(tasks)), int(most) if percent else None
-    raise DistError(
-        "bad_array",
-        f"“{text}” is not a list of tasks.",
-        f"Use 0-9, 1,3,5 or 0-99%4 (at most 4 at once); at most {MOST:,} tasks.",
-    )
+    hint = f"Use 0-9, 1,3,5 or 0-99%4 (at most 4 at once); at most {MOST:,} tasks."
+    raise DistError("bad_array", f"“{text}” is not a list of tasks.", hint)
 
 
 def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], bool]:
@@ -140,12 +129,11 @@ def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], b
         kind, *labels = part.split(":")
         is_alone = kind == "singleton" and not any_of
         if kind not in TYPES or (not labels) != is_alone:
-            raise DistError(
-                "bad_dependency",
-                f"“{part}” is not a dependency.",
+            hint = (
                 "Use TYPE:JOB[:JOB…] with after, afterok, afternotok or afterany; or singleton. "
-                "Write “,” between all that are required, or “?” if one is enough.",
+                "Write “,” between all that are required, or “?” if one is enough."
             )
+            raise DistError("bad_dependency", f"“{part}” is not a dependency.", hint)
         singleton = singleton or is_alone
         try:
             for label in labels:
