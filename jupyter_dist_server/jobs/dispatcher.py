@@ -23,9 +23,9 @@ from ..gpus.gpu_state import GpuState
 from ..gpus.readers.gpu_reader import GpuReader
 from .file_changes import Wake
 from .gpu_list import keep_gpus
+from .job_end import recover, wait_again
 from .launch import ensure_sampler
 from .leases.lease import GpuTaken, Lease
-from .recovery import recover, wait_again
 from .runner.runner_zygote import RunnerZygote
 from .schedule.board import JOBS, Board, Posted, order_lock
 from .schedule.may_start import NEVER, Obstacle, obstacles

@@ -10,8 +10,8 @@ import msgspec
 from ..common.errors import DistError
 from ..common.units import format_gpus
 from .admin_policy import allowed_limit
-from .end_file import start_again
 from .job_command import with_name
+from .job_end import start_again
 from .launch import ensure
 from .runner.descendants import descendants_of, send
 from .schedule.may_start import HELD

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import time
 from collections.abc import Iterable, Sequence
@@ -59,10 +60,16 @@ def descendants_of(runner: int) -> list[Descendant]:
     return [process for process in found if not process.is_zombie]
 
 
-def _look_up(pid: int) -> Descendant | None:
+def _read(pid: int, name: str) -> bytes:
+    """Read a file of a process; empty if it is gone, or another user's (sudo)."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:  # gone, or hidden from us
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
+
+
+def _look_up(pid: int) -> Descendant | None:
+    if not (stat := _read(pid, "stat")):
         return None
     start, _, end = stat.rpartition(b")")  # a name may contain spaces, and brackets
     fields = end.split()
@@ -71,11 +78,8 @@ def _look_up(pid: int) -> Descendant | None:
 
 
 def _is_dispatcher(pid: int) -> bool:
-    try:
-        variables = Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:  # gone, or another user's (sudo)
-        return False
-    return any(one.startswith(f"{DISPATCHER}=".encode()) for one in variables.split(b"\0"))
+    mark = f"{DISPATCHER}=".encode()
+    return any(one.startswith(mark) for one in _read(pid, "environ").split(b"\0"))
 
 
 def _alive(processes: Iterable[Descendant]) -> list[Descendant]:
@@ -140,9 +144,6 @@ def _is_shell(pid: int) -> bool:
 
 def _expects(pid: int, number: int) -> bool:
     """Tell whether a process handles a signal, or has blocked it to wait for it."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
-    except OSError:  # gone
-        return False
-    fields = dict(line.split(":", 1) for line in lines)
-    return bool((int(fields["SigCgt"], 16) | int(fields["SigBlk"], 16)) >> (number - 1) & 1)
+    status = _read(pid, "status")
+    masks = re.findall(rb"^Sig(?:Cgt|Blk):\s*(\w+)", status, re.MULTILINE)
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)

@@ -20,8 +20,6 @@ _MEMORY = re.compile(r"^(?:MemoryError|numpy\S*MemoryError)\b.*$", re.MULTILINE)
 _KILLED_RANK = re.compile(r"failed \(exitcode: -(\d+)\) local_rank: (\d+) \(pid: (\d+)\)")
 """As torch.distributed.elastic logs it."""
 _LONGEST = 300
-_ENOUGH = 3
-"""Readings of a GPU before a job is said not to use it."""
 _UNUSED = 64 * 2**20
 """Bytes by which the memory of an unused GPU may vary."""
 _ASKED = {
@@ -107,7 +105,7 @@ def unused_gpus(job: Job, usage: Mapping[str, GpuUsage]) -> str:
     unused = [
         uuid
         for uuid, seen in usage.items()
-        if seen.samples >= _ENOUGH
+        if seen.samples >= 3  # or it is too early to tell
         and not seen.load_peak
         and seen.memory_peak - seen.memory_first < _UNUSED
     ]

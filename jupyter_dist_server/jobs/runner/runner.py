@@ -19,10 +19,9 @@ from ...common.files.inherited_lease import InheritedLease
 from ...common.patience import patience
 from ...common.processes.memory_watch import MemoryWatch
 from ...common.processes.process_ref import ProcessRef, give_memory_back
-from ..end_file import leave_end, write_end
 from ..job_command import job_command, job_environment, log_paths, make_folders
+from ..job_end import any_is_lost, leave_end, write_end
 from ..launch import ensure
-from ..recovery import any_is_lost
 from ..store.job import Job
 from ..store.states import (
     CANCELLED,

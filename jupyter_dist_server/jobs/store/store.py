@@ -58,8 +58,11 @@ class Store(StoreReader):
             ids = range(first, first + len(jobs))
             names = ", ".join(f'"{name}"' for name in ("id", "spec", *COLUMNS))
             marks = ", ".join("?" * (len(COLUMNS) + 2))
+            one = vars(jobs[0])
+            alike = {name: _to_sql(name, one[name]) for name in COLUMNS}
+            alike["array"] = first if is_array else None
             rows = (
-                _row(id, number, job, first if is_array else None)
+                (id, number, *_row(vars(job), one, alike))
                 for id, job in zip(ids, jobs, strict=True)
             )
             self._db.executemany(f"INSERT INTO jobs ({names}) VALUES ({marks})", rows)
@@ -99,11 +102,7 @@ class Store(StoreReader):
         if state == RUNNING:
             condition += " AND cancel_at IS NULL"
         values = (job.state, job.attempt, job.launch)
-        return self._change([job.id], condition, values, state=state, **fields) == 1
-
-    def change(self, ids: Sequence[int], condition: str = "1", **fields: Any) -> int:
-        """Change jobs that a condition in SQL holds for; return how many were changed."""
-        return self._change(ids, condition, (), **fields)
+        return self.change([job.id], condition, *values, state=state, **fields) == 1
 
     def change_spec(self, ids: Sequence[int], **fields: Any) -> None:
         """Change how jobs run; other tasks of their arrays stay as they are."""
@@ -116,9 +115,8 @@ class Store(StoreReader):
                     fresh[number] = self._keep_spec(spec)
                 self._db.execute("UPDATE jobs SET spec = ? WHERE id = ?", (fresh[number], id))
 
-    def _change(
-        self, ids: Sequence[int], condition: str, values: Sequence[Any], **fields: Any
-    ) -> int:
+    def change(self, ids: Sequence[int], condition: str = "1", *values: Any, **fields: Any) -> int:
+        """Change jobs that a condition in SQL holds for; return how many were changed."""
         named = ", ".join(f'"{name}" = ?' for name in fields)
         new = [_to_sql(name, value) for name, value in fields.items()]
         chosen = f"{AMONG} AND {condition}", (json.dumps(list(ids)), *values)
@@ -147,9 +145,11 @@ class Store(StoreReader):
             )
 
 
-def _row(id: int, spec: int, job: Job, array: int | None) -> list[Any]:
-    fields = vars(job) | {"array": array}
-    return [id, spec, *(_to_sql(name, fields[name]) for name in COLUMNS)]
+def _row(job: dict[str, Any], one: dict[str, Any], alike: dict[str, Any]) -> list[Any]:
+    """Return the columns of a job; those that are `alike` in another one are not made again."""
+    return [
+        sql if job[name] is one[name] else _to_sql(name, job[name]) for name, sql in alike.items()
+    ]
 
 
 def _to_sql(name: str, value: Any) -> Any:

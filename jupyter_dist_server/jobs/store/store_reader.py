@@ -40,16 +40,12 @@ def _uuids(texts: Sequence[str]) -> list[tuple[str, ...]]:
     return [() if text == "[]" else tuple(_decode(text)[0]) for text in texts]
 
 
-def _bools(values: Sequence[int]) -> list[bool]:
-    return [bool(value) for value in values]
-
-
 _READERS: dict[str, Callable[[Sequence[Any]], Sequence[Any]]] = {
     "params": _params,
     "gpu_ids": _uuids,
     "gpu_uuids": _uuids,
-    "held": _bools,
-    "kill": _bools,
+    "held": lambda values: [*map(bool, values)],
+    "kill": lambda values: [*map(bool, values)],
 }
 """What makes the fields of jobs from the values of a column."""
 

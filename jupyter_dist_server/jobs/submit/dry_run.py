@@ -8,7 +8,7 @@ from typing import Any
 
 from ...gpus.gpu_state import GpuState
 from ...gpus.readers.gpu_reader import read_gpus
-from ..schedule.may_start import Obstacle, obstacles
+from ..schedule.may_start import obstacles
 from ..schedule.plan import forecast
 from ..schedule.situation import Situation, situation_of
 from ..store.job import Job
@@ -62,14 +62,11 @@ def dry_run(asked: Submission, store: Store) -> DryRun:
     eligible = [one for one in pending if one.id not in others]
     told = asked.count, commands(job, asked.rows)
     if obstacle:
-        return DryRun(*told, False, [], None, None, False, *_held_up(obstacle))
+        sentence = f"It would wait ({obstacle.reason}): {obstacle.detail}"
+        return DryRun(*told, False, [], None, None, False, obstacle.reason, sentence)
     eligible = sorted([*eligible, job], key=lambda one: (-one.priority, one.queued, one is job))
     gpus = read_gpus() if any(one.gpus for one in eligible) else None
     return _look_ahead(told, job, situation_of(store, gpus, eligible, active), gpus, now)
-
-
-def _held_up(obstacle: Obstacle) -> tuple[str, str]:
-    return obstacle.reason, f"It would wait ({obstacle.reason}): {obstacle.detail}"
 
 
 def _look_ahead(

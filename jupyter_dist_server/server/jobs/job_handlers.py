@@ -12,8 +12,8 @@ import msgspec
 
 from ...common.errors import DistError
 from ...jobs import job_control
+from ...jobs.job_end import any_is_lost
 from ...jobs.launch import ensure
-from ...jobs.recovery import any_is_lost
 from ...jobs.schedule.overview import overview
 from ...jobs.select_jobs import select
 from ...jobs.store.job import Job
