@@ -229,11 +229,7 @@ class Dispatcher:
         self._board.show(wants_of_jobs(waiting, since), sees)
 
     def _tell(
-        self,
-        pending: list[Job],
-        found: Mapping[int, Obstacle],
-        wanted: Plan,
-        there: Situation,
+        self, pending: list[Job], found: Mapping[int, Obstacle], wanted: Plan, there: Situation
     ) -> None:
         """Write why jobs wait, where that has changed."""
         wants = {want.id: want for want in there.ordered}

@@ -8,18 +8,11 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..common.files.inotify import (
-    ATTRIB,
-    CLOSE_WRITE,
-    DELETE,
-    DELETE_SELF,
-    MODIFY,
-    MOVED_TO,
-    Inotify,
-)
+from ..common.files import inotify
 from ..common.files.shared_folder import HIDDEN
 
-_EVENTS = MODIFY | ATTRIB | CLOSE_WRITE | MOVED_TO | DELETE | DELETE_SELF
+_EVENTS = inotify.MODIFY | inotify.ATTRIB | inotify.CLOSE_WRITE | inotify.MOVED_TO
+_EVENTS |= inotify.DELETE | inotify.DELETE_SELF
 
 
 class Wake:
@@ -31,9 +24,9 @@ class Wake:
         self._watches: dict[Path, int] = {}
         self.watches = False
         """Whether changes wake us, or only time does."""
-        self._events: Inotify | None = None
+        self._events: inotify.Inotify | None = None
         with contextlib.suppress(OSError):
-            self._events = Inotify()
+            self._events = inotify.Inotify()
             self._poll.register(self._events, select.POLLIN)
         self._watch()
 

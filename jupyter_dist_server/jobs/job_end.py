@@ -109,9 +109,7 @@ def take_end(store: Store, job: Job) -> bool:
 def recover(store: Store) -> None:
     """Bring jobs that no process runs any more into a true state."""
     for job in store.active():
-        if not _is_lost(store, job):
-            continue
-        if take_end(store, job):
+        if not _is_lost(store, job) or take_end(store, job):
             continue
         if job.boot == boot_id():
             end_leftovers(job)

@@ -22,8 +22,7 @@ from ..common.processes.python_command import python_command
 from .variables import DISPATCHER, JOB
 
 if TYPE_CHECKING:
-    import psutil
-
+    from ..common.processes.process_ref import ProcessRef
     from .store.store import Store
 
 _DISPATCHER = "jupyter_dist_server.jobs.dispatcher_process"
@@ -111,20 +110,18 @@ def sign(lock: io.FileIO) -> None:
     os.ftruncate(file, os.pwrite(file, f"{us.pid} {us.start_ticks} {us.boot}".encode(), 0))
 
 
-def stopped(folder: Path) -> psutil.Process | None:
-    """Return the dispatcher if it is stopped (SIGSTOP), and so starts nothing."""
+def find_dispatcher(folder: Path) -> ProcessRef | None:
+    """Return the dispatcher of a folder, if one runs and has signed."""
     lock = _open_lock(folder)
     try:
         kind: int = struct.unpack(_FLOCK, fcntl.fcntl(lock, fcntl.F_OFD_GETLK, _WANTED))[0]
         if kind == fcntl.F_UNLCK:
             return None
-        from ..common.processes.process_ref import ProcessRef, is_stopped
+        from ..common.processes.process_ref import ProcessRef
 
         with contextlib.suppress(ValueError):
             pid, start, boot = os.pread(lock, 256, 0).decode().split()
-            dispatcher = ProcessRef(int(pid), int(start), boot)
-            if is_stopped(dispatcher):
-                return dispatcher.find()
+            return ProcessRef(int(pid), int(start), boot)
         return None
     finally:
         os.close(lock)

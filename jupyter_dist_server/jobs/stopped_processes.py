@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..common.processes.process_ref import is_stopped
-from .launch import stopped
+from .launch import find_dispatcher
 from .store.store import Store
 
 
@@ -19,15 +19,15 @@ def stopped_processes(store: Store) -> list[tuple[str, str]]:
 
 def stopped_dispatcher(folder: Path) -> tuple[str, str] | None:
     """Return the same of the dispatcher; `None` if it is not stopped."""
-    process = None
     with contextlib.suppress(OSError):  # a disk that is full, or cannot be written
-        process = stopped(folder)
-    if process is None:
-        return None
-    return (
-        f"The dispatcher (pid {process.pid}) is stopped and starts no job.",
-        f"Run kill -CONT {process.pid}; or kill -KILL {process.pid}, which loses no job.",
-    )
+        dispatcher = find_dispatcher(folder)
+        if dispatcher and is_stopped(dispatcher):
+            pid = dispatcher.pid
+            return (
+                f"The dispatcher (pid {pid}) is stopped and starts no job.",
+                f"Run kill -CONT {pid}; or kill -KILL {pid}, which loses no job.",
+            )
+    return None
 
 
 def stopped_runners(store: Store) -> Iterator[tuple[str, str]]:

@@ -61,7 +61,8 @@ def read_held(
     for path, about in sorted(_files(where), key=lambda entry: entry[0]):
         if path.name.startswith(HIDDEN):
             if time.time() - about.st_mtime > 60.0:  # its maker was killed
-                _remove(path)
+                with contextlib.suppress(OSError):  # gone already, or another user's
+                    path.unlink()
         elif path.name.endswith(suffix) and counted[about.st_uid] < most:
             counted[about.st_uid] += 1
             with contextlib.suppress(OSError):  # gone by now, or nothing that we have made
@@ -80,11 +81,6 @@ def _files(where: Path) -> Iterator[tuple[Path, os.stat_result]]:
                 about = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(about.st_mode) and about.st_nlink == 1:
                     yield Path(entry), about
-
-
-def _remove(path: Path) -> None:
-    with contextlib.suppress(OSError):  # gone already, or another user's
-        path.unlink()
 
 
 def _look_at(

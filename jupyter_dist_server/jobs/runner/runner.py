@@ -23,15 +23,7 @@ from ..job_command import job_command, job_environment, log_paths, make_folders
 from ..job_end import any_is_lost, leave_end, write_end
 from ..launch import ensure
 from ..store.job import Job
-from ..store.states import (
-    CANCELLED,
-    COMPLETING,
-    FAILED,
-    NODE_FAIL,
-    NOT_STARTED,
-    RUNNING,
-    TIMEOUT,
-)
+from ..store.states import CANCELLED, COMPLETING, FAILED, NODE_FAIL, NOT_STARTED, RUNNING, TIMEOUT
 from ..store.store import Store
 from .descendants import Descendant, alive_after, descendants, names, send, to_warn
 from .job_process import become_job
@@ -154,7 +146,8 @@ class Runner:
                         status = ended[1]
             if status is not None:
                 self._note_shutdown(os.waitstatus_to_exitcode(status))
-                if self._is_over():
+                # Unless what the job's process left behind has grace time left.
+                if self._ended_by is None or self._is_killed or not descendants():
                     return status
             self._look()
             moments = [self._kill_at, self._signal_at(), self._ends_at]
@@ -171,10 +164,6 @@ class Runner:
                 self._sleep(left)
         if self.asked_to_end and code:
             self._end(NODE_FAIL)
-
-    def _is_over(self) -> bool:
-        """Tell whether nothing that the job's process left behind has grace time left."""
-        return self._ended_by is None or self._is_killed or not descendants()
 
     def _sleep(self, seconds: float | None) -> None:
         """Wait for a signal, or until somebody has removed a file of the lease."""

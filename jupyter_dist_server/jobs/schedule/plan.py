@@ -85,10 +85,8 @@ class _Room:
 
     def _has_space(self, uuid: str, share: int) -> bool:
         used = [one.share for one in self.users[uuid]]
-        return (
-            None not in used
-            and sum(map(int, filter(None, used))) + share <= (self.machine.gpus[uuid])
-        )
+        space = self.machine.gpus[uuid] - sum(size or 0 for size in used)
+        return None not in used and share <= space
 
     def reserve(self, want: Want, now: float) -> Reservation:
         """Choose the GPUs that are free soonest for an entry that does not fit."""
@@ -158,23 +156,19 @@ def plan(machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: f
 
 def never(machine: Machine, want: Want) -> str | None:
     """Say why an entry cannot start on this machine as it is now."""
-    there = len(machine.gpus)
-    if want.only is not None:
-        there = len(want.only & machine.gpus.keys())
-        if there < want.gpus <= len(want.only):
-            return "ReqNodeNotAvail"
-    too_large = (
-        want.gpus > 0
-        and want.share is not None
-        and all(
-            want.share > size
-            for uuid, size in machine.gpus.items()
-            if not want.only or uuid in want.only
-        )
-    )
+    only = machine.gpus.keys() if want.only is None else want.only
+    sizes = [size for uuid, size in machine.gpus.items() if uuid in only]
     if want.gpus and not machine.gpus:  # where it was submitted, there were some
         return "ReqNodeNotAvail"
-    if there < want.gpus or want.cpus > machine.cpus or want.memory > machine.memory or too_large:
+    if len(sizes) < want.gpus <= len(only):
+        return "ReqNodeNotAvail"
+    too_large = want.gpus and want.share is not None and want.share > max(sizes, default=0)
+    if (
+        len(sizes) < want.gpus
+        or want.cpus > machine.cpus
+        or want.memory > machine.memory
+        or too_large
+    ):
         return "BadConstraints"
     return None
 

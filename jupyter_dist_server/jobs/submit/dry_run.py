@@ -6,13 +6,13 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from ...common.protocol.other_requests import InLine
 from ...gpus.gpu_state import GpuState
 from ...gpus.readers.gpu_reader import read_gpus
 from ..schedule.may_start import obstacles
-from ..schedule.plan import forecast
-from ..schedule.situation import Situation, situation_of
+from ..schedule.situation import Situation, situation_of, where_in_line
 from ..store.job import Job
-from ..store.slurm_formats import write_moment
+from ..store.slurm_formats import write_place
 from ..store.store import Store
 from .prepare_submission import Submission
 from .submission import check_parameters, commands, name_jobs
@@ -78,15 +78,9 @@ def _look_ahead(
         labels = [gpu.label for gpu in gpus.inventory.gpus if gpu.uuid in uuids] if gpus else []
         on = f" on GPU{'s' * (len(labels) > 1)} {', '.join(labels)}" if labels else ""
         return DryRun(*told, True, uuids, None, now, True, "None", f"It would start now{on}.")
-    waiting = [id for id in wanted.order if id not in wanted.starts]
-    place = waiting.index(_NEW) + 1
     want = next(one for one in there.ordered if one.id == _NEW)
     reason = wanted.reason(want) or "None"
-    expected = forecast(there.machine, there.held, there.ordered, now).get(_NEW)
-    when = "nobody knows when it starts"
-    if expected:
-        moment = write_moment(expected.start)
-        when = f"by {moment} at the latest" if expected.certain else f"about {moment}"
-    sentence = f"It would wait ({reason}): number {place} in line, {when}."
-    start, certain = (expected.start, expected.certain) if expected else (None, False)
-    return DryRun(*told, False, [], place, start, certain, reason, sentence)
+    line = where_in_line(there, wanted, want) or InLine(0)
+    unknown = "" if line.expected else ", nobody knows when it starts"
+    sentence = f"It would wait ({reason}): {write_place(line)}{unknown}."
+    return DryRun(*told, False, [], line.place, line.expected, line.certain, reason, sentence)
