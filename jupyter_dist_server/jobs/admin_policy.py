@@ -23,12 +23,9 @@ def allowed_limit(limit: float | None, is_given: bool) -> float | None:
     if not is_given:
         return policy.get("default_time") or most
     if most is not None and (limit is None or limit > most):
-        raise DistError(
-            "too_large",
-            f"A time limit of {write_limit(limit)} was asked for; this machine allows "
-            f"{write_limit(most)} at most.",
-            f"Use --time {write_limit(most)} or less.",
-        )
+        asked, allowed = write_limit(limit), write_limit(most)
+        message = f"A time limit of {asked} was asked for; this machine allows {allowed} at most."
+        raise DistError("too_large", message, f"Use --time {allowed} or less.")
     return limit
 
 

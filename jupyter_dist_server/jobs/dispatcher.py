@@ -67,8 +67,6 @@ class Dispatcher:
         self._seen_at = float("-inf")
         self._board = Board(JOBS, self._name)
         self._trust = Trust()
-        self._silent_since: float | None = None
-        """Since when NVML tells of no GPU."""
         self._head_since: dict[int, float] = {}
 
     def run(self) -> bool:
@@ -166,10 +164,6 @@ class Dispatcher:
         self._seen = self._reader.read()
         self._seen_at = time.monotonic()
         keep_gpus(self._store.folder, self._seen.inventory)
-        if self._seen.inventory.gpus:
-            self._silent_since = None
-        elif self._silent_since is None:
-            self._silent_since = time.time()
 
     def _start(self, job: Job, uuids: tuple[str, ...]) -> bool:
         """Give a job to a runner; return false if somebody else took its GPUs first."""
@@ -242,9 +236,7 @@ class Dispatcher:
                     cancelled.setdefault(f"{text[1]} {NOT_STARTED}", []).append(job.id)
                     continue
             elif reason := wanted.reason(wants[str(job.id)]):
-                silent = self._silent_since
-                told = detail(job, reason, there, wanted, self._seen, silent_since=silent)
-                text = reason, told
+                text = reason, detail(job, reason, there, wanted, self._seen)
             else:
                 continue
             if text != (job.reason, job.detail):

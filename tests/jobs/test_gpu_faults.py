@@ -106,7 +106,7 @@ def test_no_job_starts_while_the_driver_is_silent(queue: Queue, fake_nvml: State
     (queue.folder / "go").touch()
     queue.ended(running)
     wait_for(lambda: queue.show(job)["reason"] == "ReqNodeNotAvail", "the reason")
-    assert "No GPU has been available since " in detail(queue, job)
+    assert "No GPU is available: " in detail(queue, job)
     fake_nvml.write(gpus=1, reload=1)
     assert queue.ended(job)["state"] == "COMPLETED", "it is looked for every 30 seconds"
 

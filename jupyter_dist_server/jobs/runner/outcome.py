@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import Any
 
 from ..log_reader import LogReader
 from ..store.attempt import GpuUsage
@@ -29,21 +29,10 @@ _ASKED = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """The fields that the end of a job changes."""
-
-    state: str
-    reason: str = "None"
-    detail: str = ""
-    exit_code: int | None = None
-    exit_signal: int | None = None
-
-
 def outcome(
     job: Job, code: int, ended_by: str | None, killed_for_memory: str, begins: Mapping[str, int]
-) -> Outcome:
-    """Tell what became of a job.
+) -> dict[str, Any]:
+    """Return the fields of a job that its end changes.
 
     `code` is the exit code of its process, negative for a signal; `ended_by` the state that ending
     it ourselves leads to; `killed_for_memory` what the kernel says of that. `begins` has the files
@@ -63,13 +52,8 @@ def outcome(
         state, reason = FAILED, "RaisedSignal:9"
     else:
         state, reason, told = FAILED, "NonZeroExitCode", f"It ended with exit code {code}."
-    return Outcome(
-        state=state,
-        reason=reason,
-        detail=told,
-        exit_code=code if code >= 0 else None,
-        exit_signal=-code if code < 0 else None,
-    )
+    how = {"exit_code": code} if code >= 0 else {"exit_signal": -code}
+    return {"state": state, "reason": reason, "detail": told} | how
 
 
 def _killed_rank(job: Job, begins: Mapping[str, int]) -> str:

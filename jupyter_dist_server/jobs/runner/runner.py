@@ -12,7 +12,7 @@ import resource
 import select
 import signal
 import time
-from dataclasses import asdict, replace
+from typing import Any
 
 from ...common.errors import DistError
 from ...common.files.inherited_lease import InheritedLease
@@ -28,7 +28,7 @@ from ..store.store import Store
 from .descendants import Descendant, alive_after, descendants, names, send, to_warn
 from .job_process import become_job
 from .log_limit import LogLimit
-from .outcome import Outcome, outcome, unused_gpus
+from .outcome import outcome, unused_gpus
 
 
 class Runner:
@@ -72,8 +72,7 @@ class Runner:
         try:
             child, release = self._fork()
         except (OSError, DistError) as error:
-            refused = Outcome(state=FAILED, reason="JobLaunchFailure", detail=_first_line(error))
-            self._finish(refused)
+            self._finish(FAILED, "JobLaunchFailure", _first_line(error))
             return
         now, limit = time.time(), self.job.limit
         self._started = time.monotonic()
@@ -94,7 +93,7 @@ class Runner:
             os.close(release)
             os.waitpid(child, 0)
             if self._store.get(self.job.id).cancel_at is not None:
-                self._finish(Outcome(state=CANCELLED, detail=NOT_STARTED))
+                self._finish(CANCELLED, "None", NOT_STARTED)
             return
         self.job = self._store.get(self.job.id)
         os.write(release, b"!")
@@ -104,7 +103,10 @@ class Runner:
         self._end_leftovers()
         for log in self._log_limits:
             log.look()
-        self._finish(self._outcome(status, child))
+        if refused := os.read(self._refused, 4096).decode(errors="replace"):
+            self._finish(FAILED, "JobLaunchFailure", refused)
+        else:
+            self._finish(**self._outcome(os.waitstatus_to_exitcode(status), child))
 
     def _fork(self) -> tuple[int, int]:
         """Fork the job's process; it waits for a byte, and ends if none comes."""
@@ -250,35 +252,31 @@ class Runner:
             self.job = self._store.get(self.job.id)
             self._told = told
 
-    def _outcome(self, status: int, child: int) -> Outcome:
-        if refused := os.read(self._refused, 4096).decode(errors="replace"):
-            return Outcome(state=FAILED, reason="JobLaunchFailure", detail=refused)
-        code = os.waitstatus_to_exitcode(status)
+    def _outcome(self, code: int, child: int) -> dict[str, Any]:
         told = ""
         if code in (-signal.SIGKILL, 128 + signal.SIGKILL):
             words = self._memory.explain(child, time.monotonic() - self._started + 1.0)
             told = f"Ended by signal 9 (SIGKILL){words}" if words else ""
         found = outcome(self.job, code, self._ended_by, told, self._begins)
+        details = [found["detail"]]
         with contextlib.suppress(DistError):
-            unused = unused_gpus(self.job, self._store.usage(self.job))
-            found = replace(found, detail=f"{found.detail} {unused}".strip())
+            details.append(unused_gpus(self.job, self._store.usage(self.job)))
         if full := [log.path for log in self._log_limits if log.was_full]:
-            told = f"The disk of {' and '.join(full)} was full: output may be missing."
-            found = replace(found, detail=f"{found.detail} {told}".strip())
-        return found
+            details.append(f"The disk of {' and '.join(full)} was full: output may be missing.")
+        return found | {"detail": " ".join(filter(None, details))}
 
-    def _finish(self, found: Outcome) -> None:
+    def _finish(self, state: str, reason: str, detail: str, **fields: int) -> None:
         """Write the job's end, or leave it in a file."""
-        fields = asdict(found) | {"ended": time.time()}
+        end = {"state": state, "reason": reason, "detail": detail, "ended": time.time()} | fields
         until = time.monotonic() + 2 * patience.program
         while True:
             try:
-                write_end(self._store, self.job, fields)
+                write_end(self._store, self.job, end)
                 return
             except DistError:
                 # A machine that is shut down does not wait for us.
                 if self.asked_to_end or time.monotonic() > until:
-                    leave_end(self._store, self.job, fields)
+                    leave_end(self._store, self.job, end)
                     return
                 self._sleep(1.0)
 

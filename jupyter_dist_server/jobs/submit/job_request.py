@@ -67,10 +67,10 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, options: argparse.Namespace) -> JobRequest:
         """Read a command's options."""
-        given: dict[str, Any] = {
-            name: getattr(options, name, None) for name in cls.__struct_fields__
+        given = {
+            name: value for name, value in vars(options).items() if name in cls.__struct_fields__
         }
-        return cls(**given | {"command": getattr(options, "command", [])})
+        return cls(**given)
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> JobRequest:

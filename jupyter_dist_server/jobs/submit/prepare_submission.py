@@ -20,15 +20,8 @@ from ..admin_policy import allowed_limit
 from ..job_command import find_program
 from ..launch import ensure
 from ..schedule.may_start import HELD
+from ..store import slurm_formats as slurm
 from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
-from ..store.slurm_formats import (
-    check_grace,
-    check_priority,
-    read_gpu_memory,
-    read_limit,
-    read_moment,
-    read_size,
-)
 from ..store.store import Store
 from .choose_gpus import choose_gpus
 from .job_environment import chosen_variables, kernel_environment, setup_lines
@@ -148,11 +141,11 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     with reading("dependency"):
         dependencies, singleton = read_dependencies(request.dependency or "", store)
     with reading("begin"):
-        begin = read_moment(request.begin, time.time()) if request.begin else None
+        begin = slurm.read_moment(request.begin, time.time()) if request.begin else None
     with reading("mem"):
-        memory = read_size(request.mem) if request.mem else 0
+        memory = slurm.read_size(request.mem) if request.mem else 0
     with reading("time"):
-        limit = read_limit(request.time) if request.time else None
+        limit = slurm.read_limit(request.time) if request.time else None
         limit = allowed_limit(limit, bool(request.time))
     is_array = bool(tasks) or len(rows) > 1
     umask = os.umask(0)
@@ -166,11 +159,11 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         output=request.output or ("jdist-%A_%a.out" if is_array else "jdist-%j.out"),
         error=request.error,
         append=request.open_mode == "append",
-        log_max=read_size(request.log_max) if request.log_max else LOG_MAX,
+        log_max=slurm.read_size(request.log_max) if request.log_max else LOG_MAX,
         torchrun=bool(request.torchrun),
         signal=_signal_before(request.signal) if request.signal else None,
         signal_first="B" in (request.signal or "").rpartition(":")[0],
-        grace=GRACE if request.grace is None else check_grace(request.grace),
+        grace=GRACE if request.grace is None else slurm.check_grace(request.grace),
         requeue=REQUEUES if request.requeue else 0,
         requeue_on=_exit_codes(request.requeue_on) if request.requeue_on else [],
         max_jobs=request.max_jobs,
@@ -185,7 +178,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     with reading("gpus"):
         gpus, gpu_ids = choose_gpus(request, store)
     with reading("gpu_memory"):
-        share = read_gpu_memory(request.gpu_memory) if request.gpu_memory else None
+        share = slurm.read_gpu_memory(request.gpu_memory) if request.gpu_memory else None
     if bool(request.share) != (share is not None):
         raise DistError("bad_option", "--share and --gpu-memory belong together.")
     job = Job(
@@ -247,7 +240,7 @@ def _check(job: Job) -> None:
     if job.memory > (there := usable_memory()):
         needs = f"The job needs {format_bytes(job.memory)} of memory"
         raise DistError("too_large", f"{needs}, and there are {format_bytes(there)}.", field="mem")
-    check_priority(job.priority)
+    slurm.check_priority(job.priority)
     if job.spec.max_jobs is not None and job.spec.max_jobs < 1:
         raise DistError("bad_option", "--max-jobs must be at least 1.")
 
