@@ -179,16 +179,8 @@ class Dispatcher:
                 _LOG.info("Job %s: %s was taken by somebody else meanwhile", job.label, error)
                 return False
             launch = os.urandom(8).hex()
-            started = self._store.move(
-                job,
-                CONFIGURING,
-                reason="None",
-                detail="",
-                launch=launch,
-                boot=boot_id(),
-                **AGAIN | {"gpu_uuids": uuids},
-            )
-            if started:
+            fields = AGAIN | {"gpu_uuids": uuids, "launch": launch, "boot": boot_id()}
+            if self._store.move(job, CONFIGURING, reason="None", detail="", **fields):
                 try:
                     self._zygote.run(self._store.folder, job.id, launch, descriptors)
                 except OSError as error:

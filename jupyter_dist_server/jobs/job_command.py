@@ -22,8 +22,6 @@ _PATTERN = re.compile(r"%(\d*)([%jJAaxuN])")
 _INTERPRETER = re.compile(rb"#![ \t]*([^ \t\n]+)[ \t]*([^\n]*)")
 _OUTPUT = 4
 """The index of the output notebook: after Python, its two arguments, and the copy."""
-_LONGEST_LINE = 256
-"""Bytes of a script that Linux reads to find its interpreter."""
 
 
 def job_command(job: Job) -> list[str]:
@@ -46,7 +44,7 @@ def interpreter_of(path: str) -> list[str]:
     As for Linux, all that follows the program is one argument.
     """
     with open(path, "rb") as file:
-        found = _INTERPRETER.match(file.read(_LONGEST_LINE))
+        found = _INTERPRETER.match(file.read(256))  # Linux reads no more, either
     words = [found[1], found[2].rstrip()] if found else []
     return [os.fsdecode(word) for word in words if word]
 

@@ -51,20 +51,16 @@ class Sampler:
     def run(self, every: float) -> None:
         """Read until no job with GPUs is left."""
         wake = Wake([self._store.watched])
-        read_at: dict[tuple[int, int], float] = {}
+        read_at: dict[str | None, float] = {}
         try:
             while jobs := [job for job in self._store.active() if job.gpu_uuids]:
                 now = time.monotonic()
                 running = [job for job in jobs if job.state == RUNNING]
-                due = [
-                    job
-                    for job in running
-                    if now >= read_at.get((job.id, job.attempt), -1.0) + every
-                ]
+                due = [job for job in running if now >= read_at.get(job.launch, -1.0) + every]
                 if due:
                     self._read(due)
-                    read_at |= {(job.id, job.attempt): now for job in due}
-                ends = [read_at[job.id, job.attempt] + every for job in running]
+                    read_at |= {job.launch: now for job in due}
+                ends = [read_at[job.launch] + every for job in running]
                 wake.wait(max(0.0, min(ends) - now) if ends else None)
         finally:
             wake.close()

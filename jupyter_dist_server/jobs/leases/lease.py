@@ -79,12 +79,8 @@ class Lease:
     def take(cls, uuids: Iterable[str], who: Leaseholder, shared: bool = False) -> Lease:
         """Lease GPUs, all or none; it reads what others lease, so it has no place in an event loop.
 
-        `shared`: others may lease them too, if they share them.
-
-        Raises
-        ------
-        GpuTaken
-            If another process leases one of them, or looks at it this very moment.
+        `shared`: others may lease them too, if they share them. It raises `GpuTaken` if another
+        process leases one of them, or looks at it this very moment.
         """
         where, mode = folder(), fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         with contextlib.ExitStack() as undo:

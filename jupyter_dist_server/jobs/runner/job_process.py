@@ -30,10 +30,8 @@ def become_job(
         os.setsid()
         ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        for name in ("CHLD", "HUP", "INT", "PIPE", "TERM", "USR1"):
+            signal.signal(signal.Signals[f"SIG{name}"], signal.SIG_DFL)
         null = os.open(os.devnull, os.O_RDONLY)
         if not os.read(waits, 1):
             os._exit(0)

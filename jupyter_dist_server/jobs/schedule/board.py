@@ -60,7 +60,6 @@ class Content(msgspec.Struct, frozen=True, omit_defaults=True):
     """The file."""
 
     kind: _Word
-    """``jobs`` of a dispatcher, ``pool`` of a pool."""
     pid: int
     store: _Word = ""
     sees: _Uuids = []

@@ -26,9 +26,6 @@ class Obstacle:
     """When a clock ends it, if one does."""
 
 
-_HELD = Obstacle(*HELD)
-
-
 def write_dependency(kind: str, label: str) -> str:
     """Write a dependency as its option: ``afterok:12``, ``after:12+5``."""
     kind, plus, minutes = kind.removeprefix(ANY).partition("+")
@@ -114,7 +111,7 @@ def _obstacle(
     now: float,
 ) -> Obstacle | None:
     if job.held:
-        return _HELD
+        return Obstacle(*HELD)
     if unmet := _all_unmet(others, now):
         return unmet
     if job.begin is not None and job.begin > now:

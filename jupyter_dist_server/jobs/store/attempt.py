@@ -20,7 +20,6 @@ class GpuUsage(msgspec.Struct):
     """What was read of one GPU while a job had it."""
 
     memory_first: int
-    """Bytes at the first reading."""
     memory_peak: int = 0
     """Bytes; 0 if unknown, as of a GPU that uses the host's memory."""
     samples: int = 0

@@ -57,7 +57,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The request as JSON, without values of variables, to ask for the same again."""
 
 
-AGAIN: dict[str, bool | tuple[()] | None] = dict.fromkeys(
+AGAIN: dict[str, Any] = dict.fromkeys(
     ("runner_pid", "runner_start", "started", "ends_by", "ended", "exit_code", "exit_signal")
 ) | {"cancel_at": None, "kill": False, "gpu_uuids": ()}
 """What a job lacks before it is started, or started again."""

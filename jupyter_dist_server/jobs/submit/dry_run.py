@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 from ...common.protocol.other_requests import InLine
 from ...gpus.gpu_state import GpuState
 from ...gpus.readers.gpu_reader import read_gpus
+from ..job_command import with_parameters
 from ..schedule.may_start import obstacles
 from ..schedule.situation import Situation, situation_of, where_in_line
 from ..store.job import Job
 from ..store.slurm_formats import write_place
 from ..store.store import Store
 from .prepare_submission import Submission
-from .submission import check_parameters, commands, name_jobs
+from .submission import check_parameters, name_jobs
 
 _NEW = "0"
 """The id of a job that is not in the store."""
@@ -53,14 +55,15 @@ def dry_run(asked: Submission, store: Store) -> DryRun:
         sentence = f"Nothing would be submitted: the key {asked.key} is that of {named}."
         return DryRun(0, [], False, [], None, None, False, "None", sentence)
     now = time.time()
-    job = replace(asked.job, params=(asked.rows or [{}])[0], submitted=now, queued=now)
+    job = replace(asked.job, params=asked.rows[0], submitted=now, queued=now)
     with store.at_one_time():  # or a job that starts meanwhile would be in both lists
         pending, active, waits = store.pending(), store.active(), store.dependencies()
     upon = {job.id: [(store.get(id), kind) for id, kind in asked.dependencies]}
     (obstacle,) = obstacles([job], active, upon, now).values() or (None,)
     others = obstacles(pending, active, waits, now)
     eligible = [one for one in pending if one.id not in others]
-    told = asked.count, commands(job, asked.rows)
+    argv, rows = job.spec.argv, asked.rows[:3]
+    told = asked.count, [shlex.join(with_parameters(word, row) for word in argv) for row in rows]
     if obstacle:
         sentence = f"It would wait ({obstacle.reason}): {obstacle.detail}"
         return DryRun(*told, False, [], None, None, False, obstacle.reason, sentence)

@@ -91,20 +91,15 @@ def read_directives(path: Path) -> tuple[list[str], list[str]]:
     add_job_options(parser)
     for one in _of_all_tasks(found, notices):
         made = one.values if one.kind == "JDIST" else _translate(one, notices)
-        _check(parser, made, one.where)
+        try:
+            _, unknown = parser.parse_known_args(made)
+        except DistError as error:
+            raise DistError("bad_script", f"{one.where}: {error.message}") from error
+        if unknown:
+            message = f"{one.where}: jdist submit does not know “{unknown[0]}”."
+            raise DistError("bad_script", message, "“jdist submit -h” lists its options.")
         options += made
     return options, notices
-
-
-def _check(parser: Parser, options: list[str], where: str) -> None:
-    """Refuse unknown options and invalid values."""
-    try:
-        _, unknown = parser.parse_known_args(options)
-    except DistError as error:
-        raise DistError("bad_script", f"{where}: {error.message}") from error
-    if unknown:
-        message = f"{where}: jdist submit does not know “{unknown[0]}”."
-        raise DistError("bad_script", message, "“jdist submit -h” lists its options.")
 
 
 def _split(where: str, kind: str, words: list[str]) -> Iterator[_Directive]:

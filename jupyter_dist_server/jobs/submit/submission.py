@@ -6,15 +6,12 @@ import csv
 import itertools
 import math
 import re
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from ...common.errors import DistError
-from ..job_command import with_parameters
 from ..schedule.may_start import ANY
 from ..select_jobs import select
-from ..store.job import Job
 from ..store.store import Store
 
 MOST = 100_000
@@ -154,11 +151,3 @@ def name_jobs(store: Store, ids: range) -> str:
     """Return the words for jobs of one submission: ``job 12``, or ``jobs 13_0 … 13_7``."""
     last = f" … {store.get(ids[-1]).label}" if len(ids) > 1 else ""
     return f"job{'s' * (len(ids) > 1)} {store.get(ids[0]).label}{last}"
-
-
-def commands(job: Job, rows: Sequence[dict[str, str]], most: int = 3) -> list[str]:
-    """Return the first commands of a submission, as a shell reads them."""
-    return [
-        shlex.join(with_parameters(word, row) for word in job.spec.argv)
-        for row in list(rows)[:most]
-    ]
