@@ -61,13 +61,9 @@ def _asks_runner(store: Store) -> bool:
 def start_dispatcher(folder: Path, lock: io.FileIO, announced: int | None = None) -> None:
     """Start a dispatcher that is given its lock, or waits for it; `announced` as it describes."""
     given = [lock.fileno()] + ([] if announced is None else [announced])
-    start_in_background(
-        _DISPATCHER,
-        [str(folder), *map(str, given)],
-        folder / "dispatcher.log",
-        pass_fds=given,
-        env=os.environ | {DISPATCHER: "1"},
-    )
+    arguments, env = [str(folder), *map(str, given)], os.environ | {DISPATCHER: "1"}
+    log = folder / "dispatcher.log"
+    start_in_background(_DISPATCHER, arguments, log, pass_fds=given, env=env)
 
 
 def announce_job(folder: Path) -> None:

@@ -22,7 +22,6 @@ class Piece:
     start: int
     data: bytes
     size: int
-    """Bytes that the file has now."""
     replaced: bool = False
     """Whether the file is another one than before, or was emptied."""
 

@@ -42,7 +42,6 @@ class KnownLeaseholder(Leaseholder, frozen=True, kw_only=True):
     """A leaseholder; nothing but what is added here can be relied on."""
 
     user: str
-    """The owner of the file."""
     file: str
 
 
@@ -173,10 +172,8 @@ def holders(inventory: Inventory) -> dict[str, GpuLease]:
         for uuid in who.gpus:
             told = {name: getattr(who, name) for name in _TOLD}
             lease = GpuLease(**told, others=[])
-            if uuid in leased:
-                leased[uuid].others.append(lease)
-            else:
-                leased[uuid] = lease
+            if (first := leased.setdefault(uuid, lease)) is not lease:
+                first.others.append(lease)
     known = {gpu.uuid for gpu in inventory.gpus}
     for uuid in known - leased.keys():
         try:

@@ -17,13 +17,7 @@ _COPY = re.compile(r"^.*/scripts/\d{19,}-")
 
 
 def become_job(
-    waits: int,
-    out: int,
-    err: int,
-    refusal: int,
-    cwd: str,
-    command: list[str],
-    environment: dict[str, str],
+    waits: int, out: int, err: int, refusal: int, cwd: str, argv: list[str], env: dict[str, str]
 ) -> NoReturn:
     """Run the job's command in this process, once there is a byte to read."""
     try:
@@ -38,9 +32,9 @@ def become_job(
         for source, target in ((null, 0), (out, 1), (err, 2)):
             os.dup2(source, target)
         os.chdir(cwd)
-        os.execvpe(command[0], command, environment)
+        os.execvpe(argv[0], argv, env)
     except BaseException as error:
-        os.write(refusal, _why(error, cwd, command[0], environment).encode(errors="replace"))
+        os.write(refusal, _why(error, cwd, argv[0], env).encode(errors="replace"))
     os._exit(127)
 
 

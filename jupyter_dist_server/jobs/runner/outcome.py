@@ -12,8 +12,6 @@ from ..store.attempt import GpuUsage
 from ..store.job import Job
 from ..store.states import CANCELLED, COMPLETED, FAILED, NODE_FAIL, OUT_OF_MEMORY, TIMEOUT
 
-_TAIL = 32768
-"""Bytes at the end of the output that are searched for an error."""
 _GPU_MEMORY = re.compile(r"^.*(?:CUDA out of memory|CUDA error: out of memory).*$", re.MULTILINE)
 _OF_CACHES = re.compile(r"(?<=\.) GPU \d+ has a total .*")
 _MEMORY = re.compile(r"^(?:MemoryError|numpy\S*MemoryError)\b.*$", re.MULTILINE)
@@ -67,7 +65,7 @@ def _killed_rank(job: Job, begins: Mapping[str, int]) -> str:
 
 def _last_lines(begins: Mapping[str, int]) -> Iterator[str]:
     for path, begin in [*begins.items()][::-1]:  # errors first
-        if piece := LogReader(path, -_TAIL).read():
+        if piece := LogReader(path, -32768).read():
             begin = begin if begin <= piece.size else 0  # emptied meanwhile
             yield piece.data[max(0, begin - piece.start) :].decode(errors="replace")
 

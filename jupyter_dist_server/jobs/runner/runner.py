@@ -77,19 +77,10 @@ class Runner:
         now, limit = time.time(), self.job.limit
         self._started = time.monotonic()
         self._ends_at = None if limit is None else self._started + limit
-        ours = ProcessRef.of(os.getpid())
-        started = self._store.move(
-            self.job,
-            RUNNING,
-            reason="None",
-            detail="",
-            started=now,
-            ends_by=None if limit is None else now + limit,
-            runner_pid=ours.pid,
-            runner_start=ours.start_ticks,
-            boot=ours.boot,
-        )
-        if not started:  # cancelled meanwhile: its code has not run
+        us, ends_by = ProcessRef.of(os.getpid()), None if limit is None else now + limit
+        runner = {"runner_pid": us.pid, "runner_start": us.start_ticks, "boot": us.boot}
+        fields = {"reason": "None", "detail": "", "started": now, "ends_by": ends_by} | runner
+        if not self._store.move(self.job, RUNNING, **fields):  # cancelled: its code has not run
             os.close(release)
             os.waitpid(child, 0)
             if self._store.get(self.job.id).cancel_at is not None:

@@ -33,9 +33,6 @@ from ..store.store import Store
 from .runner import Runner
 
 _PDEATHSIG = 1
-_LONGEST = 65536
-_MOST = 1024
-"""Descriptors of one message."""
 
 
 class RunnerZygote:
@@ -102,7 +99,7 @@ def _serve(orders: socket.socket) -> None:
     gc.freeze()  # keeps the collector from touching, and so copying, pages shared with runners
     gc.enable()
     while True:
-        message, descriptors, _, _ = socket.recv_fds(orders, _LONGEST, _MOST)
+        message, descriptors, _, _ = socket.recv_fds(orders, 65536, 1024)  # at most
         if not message:
             return
         try:

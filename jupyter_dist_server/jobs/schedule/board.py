@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import attrgetter
 from typing import Annotated
 
 import msgspec
@@ -192,10 +193,7 @@ def _printable(text: str) -> str:
 
 def _grouped(wants: Iterable[Want]) -> Iterator[Entry]:
     """Group entries that only their place tells apart."""
-
-    def same(want: Want) -> tuple[object, ...]:
-        return want.shape, want.priority, want.queued, want.head_since
-
+    same = attrgetter("shape", "priority", "queued", "head_since")
     for _, group in groupby(wants, key=same):
         first, *others = group
         yield Entry(

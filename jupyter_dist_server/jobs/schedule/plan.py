@@ -174,16 +174,9 @@ def never(machine: Machine, want: Want) -> str | None:
 
 
 def _as_held(want: Want, gpus: tuple[str, ...], now: float) -> Held:
-    return Held(
-        id=want.id,
-        user=want.user,
-        gpus=frozenset(gpus),
-        since=now,
-        ends_by=None if want.limit is None else now + want.limit,
-        cpus=want.cpus,
-        memory=want.memory,
-        share=want.share,
-    )
+    ends_by = None if want.limit is None else now + want.limit
+    needs = want.cpus, want.memory, want.share
+    return Held(want.id, want.user, frozenset(gpus), now, ends_by, *needs)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from ...common.processes.control_groups import (
-    machine_cores,
-    machine_memory,
-    usable_cores,
-    usable_memory,
-)
+from ...common.processes import control_groups as groups
 from ...common.protocol.other_requests import InLine
 from ..leases.held_file import name_of
 from ..leases.lease import GpuLease, KnownLeaseholder, holders, running
@@ -67,8 +62,8 @@ def situation(
     leases = holders(gpus.inventory) if gpus else {}
     held = [_held(job, user) for job in active]
     ours = {one.id for one in held}
-    cores, memory = usable_cores(), usable_memory()
-    left = beside = _Beside(machine_cores() - cores, machine_memory() - memory)
+    cores, memory = groups.usable_cores(), groups.usable_memory()
+    left = beside = _Beside(groups.machine_cores() - cores, groups.machine_memory() - memory)
     for said in running():
         if said.user != user or said.store != store or str(said.job) not in ours:
             one = _leased(said, now)
@@ -213,17 +208,8 @@ def _held(job: Job, user: str) -> Held:
     since, ends_by = job.started or time.time(), job.ends_by
     if job.started is None and job.limit is not None:  # its runner writes the end at its start
         ends_by = since + job.limit
-    return Held(
-        str(job.id),
-        user,
-        frozenset(job.gpu_uuids),
-        since=since,
-        ends_by=ends_by,
-        cpus=job.cpus,
-        memory=job.memory,
-        share=job.share,
-        name=job.name,
-    )
+    needs = job.cpus, job.memory, job.share
+    return Held(str(job.id), user, frozenset(job.gpu_uuids), since, ends_by, *needs, job.name)
 
 
 def _leased(said: KnownLeaseholder, now: float) -> Held:

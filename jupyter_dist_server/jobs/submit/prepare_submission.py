@@ -23,18 +23,12 @@ from ..schedule.may_start import HELD
 from ..store import slurm_formats as slurm
 from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
 from ..store.store import Store
+from . import scripts_and_notebooks as scripts
 from .choose_gpus import choose_gpus
 from .job_environment import chosen_variables, kernel_environment, setup_lines
 from .job_options import Parser, add_job_options
 from .job_request import JobRequest, complete_like
 from .script_directives import read_directives
-from .scripts_and_notebooks import (
-    check_start,
-    command_in_place,
-    is_binary,
-    keep_copy,
-    notebook_command,
-)
 from .submission import (
     check_count,
     check_parameters,
@@ -81,7 +75,7 @@ class Submission:
         if self.copies and not self.known(store):
             argv = list(job.spec.argv)
             for place, path in self.copies.items():
-                argv[place] = keep_copy(store, path, is_script=place == 0)
+                argv[place] = scripts.keep_copy(store, path, is_script=place == 0)
             job = replace(job, spec=msgspec.structs.replace(job.spec, argv=argv))
         is_array = bool(self.tasks) or self.count > 1
         common = vars(job) | {"submitted": now, "queued": now}
@@ -112,7 +106,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     copies = {}
     if request.notebook:
         with reading("notebook"):
-            request.command, notebook = notebook_command(request, folder)
+            request.command, notebook = scripts.notebook_command(request, folder)
         copies[request.command.index(str(notebook))] = notebook
     if not request.command:
         hint = "Such as jdist submit python train.py"
@@ -121,7 +115,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         script, notices = (None, []) if request.notebook else _script(request, folder)
     argv = list(request.command)
     if script and script.suffix == ".py":
-        argv[:1] = command_in_place(script)
+        argv[:1] = scripts.command_in_place(script)
     elif script:
         copies[0] = script
     with reading("param"):
@@ -214,13 +208,13 @@ def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
     """Read the directives of a script; return it, unless torchrun finds it by itself."""
     by_torchrun = bool(request.torchrun)  # from the folder where the job runs
     path = Path(folder, (request.chdir or "") if by_torchrun else "", request.command[0])
-    if os.path.isfile(path) and not is_binary(path):
+    if os.path.isfile(path) and not scripts.is_binary(path):
         given, notices = read_directives(path)
         parser = Parser(prog=request.command[0], add_help=False)
         add_job_options(parser)
         request.complete(parser.parse_args(given))
         if not request.torchrun:
-            check_start(path, is_certain=not setup_lines(request, folder))
+            scripts.check_start(path, is_certain=not setup_lines(request, folder))
         elif not by_torchrun:  # it says so itself
             request.command = [os.path.abspath(path), *request.command[1:]]
         return None if request.torchrun else path, notices
