@@ -268,7 +268,7 @@ def test_without_inotify_waits_are_short(leases: Path, monkeypatch: pytest.Monke
         def __init__(self) -> None:
             raise OSError(24, "no instance left")
 
-    monkeypatch.setattr("jupyter_dist_server.jobs.file_changes.Inotify", NoneLeft)
+    monkeypatch.setattr("jupyter_dist_server.jobs.file_changes.inotify.Inotify", NoneLeft)
     wake = Wake([leases])
     assert not wake.watches
     assert wake.wait(None) == set(), "a second, not for ever"
