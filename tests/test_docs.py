@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.cli.main import options_of
-from jupyter_dist_server.jobs.submit.options.job_options import Parser
+from jupyter_dist_server.jobs.submit.job_options import Parser
 from jupyter_dist_server.jobs.submit.submission import check_parameters, sweep
 from jupyter_dist_server.notebook.register import MAGICS
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from jupyter_dist_server.cli.main import COMMANDS, options_of
-from jupyter_dist_server.jobs.submit.options.job_options import Parser
+from jupyter_dist_server.jobs.submit.job_options import Parser
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 _HEAD = """# Commands of `jdist`

@@ -19,7 +19,7 @@ from ..common.units import format_gpus
 from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.admin_policy import read_policy
 from ..jobs.file_changes import Wake
-from ..jobs.launch.dispatcher_lock import take_lock
+from ..jobs.launch import take_lock
 from ..jobs.leases.held_file import name_of
 from ..jobs.stopped_processes import stopped_dispatcher, stopped_runners
 from ..jobs.store.store import Store

@@ -11,7 +11,7 @@ from contextlib import closing
 
 from ..jobs.file_changes import Wake
 from ..jobs.job_command import log_paths
-from ..jobs.logs.log_reader import LogReader, Piece, fold
+from ..jobs.log_reader import LogReader, Piece, fold
 from ..jobs.store.job import Job
 from ..jobs.store.store import Store
 from .printing import StoppedNotice, printable

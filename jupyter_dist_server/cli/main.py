@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
     from ..jobs.store.store import Store
-    from ..jobs.submit.options.job_options import Parser
+    from ..jobs.submit.job_options import Parser
 
 COMMANDS = {
     "submit": ("submit", "Queue a command or a script."),
@@ -62,7 +62,7 @@ def options_of(name: str) -> Callable[..., None]:
 
 
 def _build(sentences: Mapping[str, str], options: Mapping[str, Callable[[Parser], None]]) -> Parser:
-    from ..jobs.submit.options.job_options import Parser  # not above: see `script`
+    from ..jobs.submit.job_options import Parser  # not above: see `script`
 
     parser = Parser(prog="jdist", description="Batch jobs on the GPUs of this machine.")
     parser.add_argument("--version", action="store_true", help="print the version")
@@ -170,7 +170,7 @@ def script() -> None:
         sys.exit("jdist: Standard output is closed. Redirect it, such as to /dev/null.")
     gc.set_threshold(100_000)  # with 10,000 jobs, looking for garbage takes a quarter of the time
     if sys.argv[1:2] in _SUBMITTING and not _NOT_STARTING & set(sys.argv):
-        from ..jobs.launch.start_dispatcher import announce_job
+        from ..jobs.launch import announce_job
         from ..jobs.store.store_folder import store_folder
 
         with contextlib.suppress(OSError, RuntimeError):  # which the command says

@@ -16,7 +16,7 @@ from ..common.errors import DistError
 from ..common.units import format_bytes, write_limit
 from ..jobs.file_changes import Wake
 from ..jobs.job_command import job_command, log_paths
-from ..jobs.logs.log_reader import LogReader
+from ..jobs.log_reader import LogReader
 from ..jobs.select_jobs import select, select_one
 from ..jobs.store.attempt import Attempt
 from ..jobs.store.job import Job

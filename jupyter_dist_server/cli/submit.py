@@ -13,8 +13,8 @@ from ..common.units import format_gpus
 from ..jobs.store.job import Job
 from ..jobs.store.states import COMPLETED
 from ..jobs.store.store import Store
-from ..jobs.submit.options.job_options import add_job_options
-from ..jobs.submit.options.job_request import JobRequest
+from ..jobs.submit.job_options import add_job_options
+from ..jobs.submit.job_request import JobRequest
 from ..jobs.submit.prepare_submission import Submission, prepare
 from ..jobs.submit.submission import name_jobs
 from .printing import StoppedNotice, printable
@@ -116,7 +116,7 @@ def run_run(options: argparse.Namespace, store: Store) -> int:
     """Queue one job, show its output, and exit as it does; Ctrl+C cancels it."""
     from ..jobs.job_command import log_paths
     from ..jobs.job_control import cancel
-    from ..jobs.logs.log_reader import LogReader
+    from ..jobs.log_reader import LogReader
     from .follow_output import follow, show
 
     asked = _prepare(options, store)

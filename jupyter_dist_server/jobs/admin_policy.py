@@ -17,36 +17,20 @@ _LINE = re.compile(r"""\s*(max_time|default_time)\s*=\s*(?:["']([^"']+)["']\s*(?
 
 
 def allowed_limit(limit: float | None, is_given: bool) -> float | None:
-    """Return the time limit that a job gets.
-
-    Parameters
-    ----------
-    limit : float or None
-        What was asked for, in seconds; `None` for none.
-    is_given : bool
-        Whether anything was asked for.
-
-    Raises
-    ------
-    DistError
-        If it is longer than allowed.
-    """
+    """Return a job's time limit in seconds, `None` for none; refuse one that is too long."""
     policy, _ = read_policy()
     most = policy.get("max_time")
     if not is_given:
         return policy.get("default_time") or most
     if most is not None and (limit is None or limit > most):
-        raise DistError(
-            "too_large",
-            f"A time limit of {write_limit(limit)} was asked for; this machine allows "
-            f"{write_limit(most)} at most.",
-            f"Use --time {write_limit(most)} or less.",
-        )
+        asked, allowed = write_limit(limit), write_limit(most)
+        message = f"A time limit of {asked} was asked for; this machine allows {allowed} at most."
+        raise DistError("too_large", message, f"Use --time {allowed} or less.")
     return limit
 
 
 def read_policy() -> tuple[dict[str, float | None], str]:
-    """Return the limits, and a sentence on what is wrong: a line that is wrong limits nothing."""
+    """Return the limits, and a sentence on what is invalid: an invalid line limits nothing."""
     limits: dict[str, float | None] = {}
     wrong = ""
     try:

@@ -1,18 +1,21 @@
 """The dispatcher: starts one user's jobs when it is their turn, and ends when none waits.
 
-It owns nothing: the store has the jobs, runners have the GPUs. It can be killed at any moment, and
-is started again by whoever finds that a job waits and no dispatcher is there.
+It owns nothing: the store has the jobs, runners have the GPUs. It can be killed at any moment;
+whatever finds a waiting job and no dispatcher starts another one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
 import logging
 import os
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
+from ..common.files.own_files import own
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.processes.process_ref import boot_id
 from ..common.protocol.leaseholder import Leaseholder
@@ -20,18 +23,15 @@ from ..gpus.gpu_state import GpuState
 from ..gpus.readers.gpu_reader import GpuReader
 from .file_changes import Wake
 from .gpu_list import keep_gpus
-from .launch.start_usage_reader import ensure_sampler
+from .job_end import recover, wait_again
+from .launch import ensure_sampler
 from .leases.lease import GpuTaken, Lease
-from .recovery import recover, wait_again
-from .runner.run_lock import take_run_lock
 from .runner.runner_zygote import RunnerZygote
-from .schedule.board import JOBS, Board, Posted
+from .schedule.board import JOBS, Board, Posted, order_lock
 from .schedule.may_start import NEVER, Obstacle, obstacles
-from .schedule.order_lock import order_lock
-from .schedule.patience import Patience
 from .schedule.plan import Plan
-from .schedule.promised_start import Promise
 from .schedule.situation import Situation, others, situation_of, wants_of_jobs
+from .schedule.trust import Trust
 from .schedule.why_waiting import detail
 from .store.job import AGAIN, Job
 from .store.states import CANCELLED, CONFIGURING, NOT_STARTED
@@ -40,31 +40,15 @@ from .store.store_folder import store_name
 
 _LOG = logging.getLogger(__name__)
 
-_READ_EVERY = 3.0
-"""Seconds between two readings of NVML while processes without a lease are in the way."""
-_READ_LOST = 30.0
-"""The same while a job waits for a GPU that is not there."""
-_READ_CLOCK = 60.0
-"""The same of the clock while a job waits for a time: waits do not count a suspend."""
 _FIRST = 256
-"""Jobs that are looked at before all others, and shown to other users."""
-_AGAIN = 0.1
-"""Seconds until a job is tried again whose GPUs somebody had at the same moment."""
+"""Jobs that come before all others in a pass, and are shown to other users."""
 
 
 class Dispatcher:
     """Starts the jobs of one store.
 
-    Parameters
-    ----------
-    store : Store
-        The jobs.
-    zygote : RunnerZygote
-        Forks their runners.
-    reader : GpuReader
-        Reads NVML.
-    announced : io.FileIO or None
-        Can be read once who was about to submit a job has ended: until then we wait for it.
+    `announced` becomes readable once the process that was about to submit a job has ended; the
+    dispatcher waits for that job until then.
     """
 
     def __init__(
@@ -82,17 +66,14 @@ class Dispatcher:
         self._seen: GpuState | None = None
         self._seen_at = float("-inf")
         self._board = Board(JOBS, self._name)
-        self._patience = Patience()
-        self._promise = Promise()
-        self._silent_since: float | None = None
-        """Since when NVML tells of no GPU."""
+        self._trust = Trust()
         self._head_since: dict[int, float] = {}
 
     def run(self) -> bool:
-        """Start jobs until none waits; false if another process has to go on.
+        """Start jobs until none waits; return false if another dispatcher has to go on.
 
-        That is so once the one that forks runners has ended, or a newer version has changed the
-        queue's format: its jobs may ask for what we do not know.
+        That is so once the zygote has ended, or a newer version has changed the format of the
+        queue: its jobs may ask for what we do not know.
         """
         wake = Wake([self._store.watched, lease_folder()])
         wake.add(self._zygote.fileno())
@@ -124,7 +105,7 @@ class Dispatcher:
             wake.close()
 
     def once(self) -> float | None:
-        """Start what can be started now; return after how many seconds to look again, if so."""
+        """Start what can start now; return after how many seconds to look again, if at all."""
         recover(self._store)
         pending = self._store.pending(_FIRST)
         started, wait = self._pass(pending)
@@ -140,7 +121,7 @@ class Dispatcher:
         eligible = [job for job in pending if job.id not in found]
         if any(job.gpus for job in eligible) and self._seen is None:
             if self._seen_at == float("-inf"):
-                self._patience = Patience()  # no plan of ours has had GPUs, and so a head for them
+                self._trust = Trust()  # no plan of ours has had GPUs, and so a head for them
             self._read()
         there, wanted, boards = self._look(eligible, active)
         started = failed = False
@@ -159,23 +140,23 @@ class Dispatcher:
             self._show(eligible, wanted)
         self._tell(pending, found, wanted, there)
         untils = [one.until - now for one in found.values() if one.until is not None]
-        clocks = [min(*untils, _READ_CLOCK)] if untils else []
-        if (late := self._patience.note(boards, wanted)) is not None:
+        clocks = [min(*untils, 60.0)] if untils else []  # a wait does not count a suspend
+        if (late := self._trust.note(boards, wanted)) is not None:
             clocks.append(late)
         if failed:
             self._board.beat()
-            clocks.append(_AGAIN)
+            clocks.append(0.1)
         if self._seen and (every := _read_again(there, wanted)):
             due = self._seen_at + every - time.monotonic()
             clocks.append(due)
             if due <= 0:
                 self._seen = None
-                if every == _READ_LOST:  # a new process lists GPUs anew
+                if not there.machine.blocked:  # a new process lists GPUs anew
                     self._reader.close()
         return started, max(0.0, min(clocks)) if clocks else None
 
     def _look(self, eligible: list[Job], active: list[Job]) -> tuple[Situation, Plan, list[Posted]]:
-        boards = self._patience.who_counts(others(self._store))
+        boards = self._trust.who_counts(others(self._store))
         there = situation_of(self._store, self._seen, eligible, active, boards, self._head_since)
         return there, there.plan(), boards
 
@@ -183,17 +164,13 @@ class Dispatcher:
         self._seen = self._reader.read()
         self._seen_at = time.monotonic()
         keep_gpus(self._store.folder, self._seen.inventory)
-        if self._seen.inventory.gpus:
-            self._silent_since = None
-        elif self._silent_since is None:
-            self._silent_since = time.time()
 
     def _start(self, job: Job, uuids: tuple[str, ...]) -> bool:
-        """Give a job to a runner; false if somebody else was faster."""
+        """Give a job to a runner; return false if somebody else took its GPUs first."""
         with contextlib.ExitStack() as files:
             try:
                 descriptors = [
-                    files.enter_context(take_run_lock(self._store.run_lock(job))).fileno()
+                    files.enter_context(_take_run_lock(self._store.run_lock(job))).fileno()
                 ]
                 if uuids or job.cpus or job.memory:
                     lease = files.enter_context(contextlib.closing(self._lease(job, uuids)))
@@ -202,16 +179,8 @@ class Dispatcher:
                 _LOG.info("Job %s: %s was taken by somebody else meanwhile", job.label, error)
                 return False
             launch = os.urandom(8).hex()
-            started = self._store.move(
-                job,
-                CONFIGURING,
-                reason="None",
-                detail="",
-                launch=launch,
-                boot=boot_id(),
-                **AGAIN | {"gpu_uuids": uuids},
-            )
-            if started:
+            fields = AGAIN | {"gpu_uuids": uuids, "launch": launch, "boot": boot_id()}
+            if self._store.move(job, CONFIGURING, reason="None", detail="", **fields):
                 try:
                     self._zygote.run(self._store.folder, job.id, launch, descriptors)
                 except OSError as error:
@@ -237,7 +206,7 @@ class Dispatcher:
         return Lease.take(uuids, who, job.share is not None)
 
     def _show(self, eligible: list[Job], wanted: Plan) -> None:
-        """Let others see which of our jobs wait."""
+        """Show others which of our jobs wait."""
         waiting = [job for job in eligible if str(job.id) not in wanted.starts][:_FIRST]
         head = int(wanted.head.id) if wanted.head and wanted.head.id.isdecimal() else None
         since = {} if head is None else {head: self._head_since.get(head, time.time())}
@@ -246,17 +215,12 @@ class Dispatcher:
         self._board.show(wants_of_jobs(waiting, since), sees)
 
     def _tell(
-        self,
-        pending: list[Job],
-        found: Mapping[int, Obstacle],
-        wanted: Plan,
-        there: Situation,
+        self, pending: list[Job], found: Mapping[int, Obstacle], wanted: Plan, there: Situation
     ) -> None:
         """Write why jobs wait, where that has changed."""
         wants = {want.id: want for want in there.ordered}
         changed: dict[tuple[str, str], list[int]] = {}
         cancelled: dict[str, list[int]] = {}
-        moved = self._promise.note(there, wanted)
         for job in pending:
             if job.id in found:
                 text = found[job.id].reason, found[job.id].detail
@@ -264,19 +228,7 @@ class Dispatcher:
                     cancelled.setdefault(f"{text[1]} {NOT_STARTED}", []).append(job.id)
                     continue
             elif reason := wanted.reason(wants[str(job.id)]):
-                is_head = wanted.head is not None and wanted.head.id == str(job.id)
-                text = (
-                    reason,
-                    detail(
-                        job,
-                        reason,
-                        there,
-                        wanted,
-                        self._seen,
-                        silent_since=self._silent_since,
-                        moved=moved if is_head else "",
-                    ),
-                )
+                text = reason, detail(job, reason, there, wanted, self._seen)
             else:
                 continue
             if text != (job.reason, job.detail):
@@ -288,9 +240,18 @@ class Dispatcher:
             self._store.change(ids, "state = 'PENDING'", **ends)
 
 
+def _take_run_lock(path: Path) -> io.FileIO:
+    """Lock a job's file for its runner, unless an earlier runner of the job still has it locked."""
+    with contextlib.ExitStack() as undo:
+        file = undo.enter_context(own(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)))
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        undo.pop_all()
+    return file
+
+
 def _read_again(there: Situation, wanted: Plan) -> float | None:
-    """Return after how many seconds only NVML can tell that a job may start, if so."""
-    if there.machine.blocked:
-        return _READ_EVERY
+    """Return when to ask NVML again, in seconds, if only NVML can tell that a job may start."""
+    if there.machine.blocked:  # by processes without a lease
+        return 3.0
     missing = {"ReqNodeNotAvail", "BadConstraints"} & set(wanted.reasons.values())
-    return _READ_LOST if missing else None
+    return 30.0 if missing else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..common.files.own_files import own
 from ..gpus.readers.reading_process import ReadingProcess
-from .launch.dispatcher_lock import sign, take_lock, wait_for_lock
+from .launch import sign, take_lock, wait_for_lock
 from .store.store_folder import KEPT_GPUS
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _ALIVE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 
 
 def main() -> None:
-    """Be the dispatcher of a folder, whose lock we are given; see `start_dispatcher`."""
+    """Be the dispatcher of a folder, with the lock that `start_dispatcher` gave us."""
     folder = Path(sys.argv[1])
     # Which other processes of ours must not keep.
     lock: io.FileIO | None

@@ -1,7 +1,4 @@
-"""Waiting until files in folders change, without looking again and again.
-
-Where inotify cannot be had, waits are short.
-"""
+"""Waits until files in folders change; without inotify, by looking every second."""
 
 from __future__ import annotations
 
@@ -11,32 +8,15 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..common.files.inotify import (
-    ATTRIB,
-    CLOSE_WRITE,
-    DELETE,
-    DELETE_SELF,
-    MODIFY,
-    MOVED_TO,
-    Inotify,
-)
+from ..common.files import inotify
 from ..common.files.shared_folder import HIDDEN
 
-_EVENTS = MODIFY | ATTRIB | CLOSE_WRITE | MOVED_TO | DELETE | DELETE_SELF
-_WITHOUT = 1.0
-"""Seconds between two looks where no inotify instance or watch is left."""
-_LONGEST = 86_400.0
-"""The same at most: `poll` cannot wait for more than 24 days."""
+_EVENTS = inotify.MODIFY | inotify.ATTRIB | inotify.CLOSE_WRITE | inotify.MOVED_TO
+_EVENTS |= inotify.DELETE | inotify.DELETE_SELF
 
 
 class Wake:
-    """Waits for changes in folders, and for other descriptors.
-
-    Parameters
-    ----------
-    folders : iterable of Path
-        Those to watch.
-    """
+    """Waits for changes in folders, and for other descriptors."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self._poll = select.poll()
@@ -44,14 +24,14 @@ class Wake:
         self._watches: dict[Path, int] = {}
         self.watches = False
         """Whether changes wake us, or only time does."""
-        self._events: Inotify | None = None
+        self._events: inotify.Inotify | None = None
         with contextlib.suppress(OSError):
-            self._events = Inotify()
+            self._events = inotify.Inotify()
             self._poll.register(self._events, select.POLLIN)
         self._watch()
 
     def watch(self, folder: Path | str) -> bool:
-        """Wake when something changes in another folder, too; tell whether that is possible."""
+        """Watch another folder too; return whether that is possible."""
         self._folders[Path(folder)] = None
         self._watch()
         if Path(folder) not in self._watches:
@@ -60,7 +40,7 @@ class Wake:
         return True
 
     def unwatch(self, folder: Path | str) -> None:
-        """Wake no longer when something changes in a folder."""
+        """Stop watching a folder."""
         self._folders.pop(Path(folder), None)
         watch = self._watches.pop(Path(folder), None)
         if self._events and watch is not None:
@@ -69,15 +49,15 @@ class Wake:
 
     @property
     def descriptor(self) -> int | None:
-        """What can be read after a change, for an event loop; `None` where only time wakes."""
+        """What becomes readable after a change, for an event loop; `None` without inotify."""
         return self._events.fileno() if self._events else None
 
     def drain(self) -> None:
-        """Take note of all changes so far."""
+        """Forget all changes so far."""
         self._has_news()
 
     def _watch(self) -> bool:
-        """Watch all folders as they are now; tell whether one is another than before."""
+        """Watch all folders as they are now; return whether one is another than before."""
         before = dict(self._watches)
         self._watches.clear()
         if self._events:
@@ -88,15 +68,15 @@ class Wake:
         return bool(self._watches.items() - before.items())
 
     def add(self, descriptor: int) -> None:
-        """Wake when a descriptor can be read, too."""
+        """Wake when a descriptor becomes readable, too."""
         self._poll.register(descriptor, select.POLLIN)
 
     def remove(self, descriptor: int) -> None:
-        """Wait for a descriptor no longer."""
+        """Stop waiting for a descriptor."""
         self._poll.unregister(descriptor)
 
     def wait(self, seconds: float | None) -> set[int]:
-        """Wait for a change; return the descriptors that can be read."""
+        """Wait for a change; return the descriptors that are readable."""
         deadline = None if seconds is None else time.monotonic() + seconds
         events = self._events.fileno() if self._events else -1
         while not self._watch():
@@ -127,10 +107,10 @@ class Wake:
 
     def _left(self, deadline: float | None) -> float | None:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        left = left and min(left, _LONGEST)
+        left = left and min(left, 86_400.0)  # `poll` cannot wait for more than 24 days
         if self.watches:
             return left
-        return _WITHOUT if left is None else min(left, _WITHOUT)
+        return 1.0 if left is None else min(left, 1.0)
 
     def _has_news(self) -> bool:
         """Read what has changed; files without a name yet are no news."""
@@ -138,6 +118,6 @@ class Wake:
         return any(not name.startswith(HIDDEN) for _, _, name in events)
 
     def close(self) -> None:
-        """Stop to watch."""
+        """Stop watching."""
         if self._events:
             self._events.close()

@@ -1,7 +1,7 @@
-"""The GPUs of this machine as they were seen last, so that not every submission asks the driver.
+"""The GPUs that this machine had when they were last read, so that not every submission asks NVML.
 
-That takes a process of its own, and seconds where the driver is not kept loaded. A dispatcher sees
-anyway what there is: a job whose GPUs are gone meanwhile waits, and is told why.
+That takes a process of its own, and seconds if the driver is not kept loaded. A job whose GPUs are
+gone waits, as the dispatcher sees which there are.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ class _Kept(msgspec.Struct):
 
 
 def keep_gpus(folder: Path, inventory: Inventory) -> None:
-    """Keep what was seen, unless that is known.
+    """Keep an inventory, unless it is known.
 
-    MIG instances come and go, and an allocation of Slurm has a part of the machine: these are not
-    kept.
+    MIG instances come and go, and a Slurm allocation has a part of the machine: neither is kept.
     """
     if is_inside(os.environ) or kept_gpus(folder) == inventory:
         return
@@ -44,7 +43,7 @@ def keep_gpus(folder: Path, inventory: Inventory) -> None:
 
 
 def kept_gpus(folder: Path) -> Inventory | None:
-    """Return what was seen last since the machine was started, if that was kept."""
+    """Return the inventory that was kept since the machine was started, if any."""
     with contextlib.suppress(OSError, msgspec.DecodeError):
         kept = msgspec.json.decode((folder / KEPT_GPUS).read_bytes(), type=_Kept)
         return kept.inventory if kept.boot == boot_id() else None

@@ -17,17 +17,15 @@ from .store.store import Store
 from .variables import JOB, KERNEL_FOLDER
 
 _TORCHRUN_LOGS = {"PET_LOG_DIR", "PET_REDIRECTS", "PET_TEE"}
-"""Variables that have torchrun keep what ranks print: whoever sets one wants to read that."""
+"""Variables that make torchrun keep the output of ranks: their user wants to read it."""
 _PATTERN = re.compile(r"%(\d*)([%jJAaxuN])")
 _INTERPRETER = re.compile(rb"#![ \t]*([^ \t\n]+)[ \t]*([^\n]*)")
 _OUTPUT = 4
-"""The place of the notebook that is written: behind Python, its two arguments, and the copy."""
-_LONGEST_LINE = 256
-"""Bytes of a script that Linux reads to find its interpreter."""
+"""The index of the output notebook: after Python, its two arguments, and the copy."""
 
 
 def job_command(job: Job) -> list[str]:
-    """Return the command of a job, with its parameters, as a list that no shell splits."""
+    """Return the command of a job with its parameters, as a list that no shell splits."""
     command = [with_parameters(word, job.params) for word in job.spec.argv]
     if job.spec.torchrun:
         ranks = max(1, job.gpus)
@@ -41,18 +39,18 @@ def job_command(job: Job) -> list[str]:
 
 
 def interpreter_of(path: str) -> list[str]:
-    """Return the program that a script's first line names, and its argument; empty if it does not.
+    """Return the program of a script's ``#!`` line and its argument; empty without such a line.
 
     As for Linux, all that follows the program is one argument.
     """
     with open(path, "rb") as file:
-        found = _INTERPRETER.match(file.read(_LONGEST_LINE))
+        found = _INTERPRETER.match(file.read(256))  # Linux reads no more, either
     words = [found[1], found[2].rstrip()] if found else []
     return [os.fsdecode(word) for word in words if word]
 
 
 def find_program(name: str, environment: Mapping[str, str], cwd: str) -> str | None:
-    """Return the file of a job's program, from its folder and PATH; `None` if there is none.
+    """Return the file of a job's program, from its folder and PATH.
 
     Not by shutil, which loads compressors into every runner, and takes long to import.
     """
@@ -62,7 +60,7 @@ def find_program(name: str, environment: Mapping[str, str], cwd: str) -> str | N
 
 
 def with_parameters(word: str, params: dict[str, str]) -> str:
-    """Put parameters in the place of ``{name}``; other braces stay."""
+    """Replace ``{name}`` by the parameter; other braces stay."""
     if not params:
         return word
     names = "|".join(map(re.escape, params))
@@ -85,9 +83,9 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
         environment["JDIST_ARRAY_TASK_ID"] = str(job.task)
         environment["SLURM_ARRAY_TASK_ID"] = str(job.task)  # scripts read it
     if job.gpus:  # pools in it lease its GPUs from each other, as it has them already
-        environment[FOLDER] = str(_lease_folder(job, store))
+        environment[FOLDER] = str(_folder("leases", job, store))
     if job.spec.torchrun and not environment.keys() & _TORCHRUN_LOGS:
-        environment["PET_LOG_DIR"] = str(_torchrun_folder(job, store))
+        environment["PET_LOG_DIR"] = str(_folder("torchrun", job, store))
     if job.spec.notebook:
         environment[KERNEL_FOLDER] = str(_kernel_folder(job, environment))
     environment |= {
@@ -97,18 +95,13 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
     return environment
 
 
-def _lease_folder(job: Job, store: Store) -> Path:
-    """Return where leases within a job are: whoever clears up after one start spares the next."""
-    return store.folder / "leases" / f"{job.id}.{job.launch}"
-
-
-def _torchrun_folder(job: Job, store: Store) -> Path:
-    """Return where torchrun keeps how ranks have failed, which it never removes."""
-    return store.folder / "torchrun" / f"{job.id}.{job.launch}"
+def _folder(name: str, job: Job, store: Store) -> Path:
+    """Return a folder of one start of a job: its end spares that of the next."""
+    return store.folder / name / f"{job.id}.{job.launch}"
 
 
 def _kernel_folder(job: Job, environment: Mapping[str, str]) -> Path:
-    """Return where the kernel of a notebook has its sockets: what they are called must be short."""
+    """Return the folder of a notebook kernel's sockets, whose paths must be short."""
     temporary = environment.get("TMPDIR", "")
     if not (os.path.isabs(temporary) and os.access(temporary, os.W_OK | os.X_OK)):
         temporary = "/tmp"
@@ -116,20 +109,20 @@ def _kernel_folder(job: Job, environment: Mapping[str, str]) -> Path:
 
 
 def _folders(job: Job, store: Store) -> list[Path]:
-    """Return the folders that a job has for as long as it runs."""
-    found = [_lease_folder(job, store)] if job.gpus else []
-    found += [_torchrun_folder(job, store)] if job.spec.torchrun else []
+    """Return the folders that exist while a job runs."""
+    found = [_folder("leases", job, store)] if job.gpus else []
+    found += [_folder("torchrun", job, store)] if job.spec.torchrun else []
     return found + ([_kernel_folder(job, store.environment(job))] if job.spec.notebook else [])
 
 
 def make_folders(job: Job, store: Store) -> None:
-    """Make what a job needs while it runs."""
+    """Make the folders that a job needs while it runs."""
     for folder in _folders(job, store):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def remove_folders(job: Job, store: Store) -> None:
-    """Remove what a job needed while it ran; it may not have been made."""
+    """Remove the folders that a job needed while it ran, as far as they exist."""
     for folder in _folders(job, store):
         # Not by shutil, which loads compressors into every runner.
         for inner, _, files in os.walk(folder, topdown=False):
@@ -141,7 +134,7 @@ def remove_folders(job: Job, store: Store) -> None:
 
 
 def log_paths(job: Job) -> tuple[str, str]:
-    """Return the files of a job's output and its errors; ``%j`` and so on are Slurm's."""
+    """Return the files of a job's output and errors; ``%j`` and so on are Slurm's."""
     output = _path(job, job.spec.output)
     return output, output if job.spec.error is None else _path(job, job.spec.error)
 
@@ -154,7 +147,7 @@ def output_notebook(job: Job) -> str | None:
 
 
 def with_name(spec: Spec, name: str) -> Spec:
-    """Put a job's name in the place of ``%x`` in the names of its files."""
+    """Replace ``%x`` in the names of a job's files by its name."""
     argv = list(spec.argv)
     if spec.notebook:
         argv[_OUTPUT] = _with_name(argv[_OUTPUT], name)
@@ -179,7 +172,7 @@ def _path(job: Job, pattern: str) -> str:
 
 
 def fill_pattern(pattern: str, id: str, array: str, task: str, name: str) -> str:
-    """Return the name of a file, from a pattern such as ``%x-%j.out``."""
+    """Return a file name from a pattern such as ``%x-%j.out``."""
     values = {"%": "%", "j": id, "J": id, "A": array, "a": task, "x": name.replace("/", "_")}
     values |= {"u": name_of(os.getuid()), "N": os.uname().nodename}
     return _PATTERN.sub(lambda match: values[match[2]].zfill(int(match[1] or 0)), pattern)

@@ -1,4 +1,4 @@
-"""What can be done to jobs that were submitted: cancel, hold, release, requeue, change, signal."""
+"""Changes submitted jobs: cancel, hold, release, requeue, update, signal."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import msgspec
 from ..common.errors import DistError
 from ..common.units import format_gpus
 from .admin_policy import allowed_limit
-from .end_file import start_again
 from .job_command import with_name
-from .launch.ensure_dispatcher import ensure
+from .job_end import start_again
+from .launch import ensure
 from .runner.descendants import descendants_of, send
 from .schedule.may_start import HELD
 from .store.job import Job
@@ -22,53 +22,44 @@ from .store.store import Store
 
 
 def cancel(store: Store, jobs: Sequence[Job], now: bool = False) -> list[str]:
-    """Cancel jobs: SIGTERM, and SIGKILL after the job's grace time.
+    """Cancel jobs: SIGTERM, then SIGKILL after their grace time, or `now`.
 
-    Parameters
-    ----------
-    store : Store
-        Where they are.
-    jobs : sequence of Job
-        Those that have ended are left as they are.
-    now : bool
-        Whether they are killed at once.
-
-    Returns
-    -------
-    list of str
-        A sentence on each that was left as it is.
+    Return a sentence on each that had ended before.
     """
     moment = time.time()
     left = [f"Job {job.label} had ended: {job.state}." for job in jobs if job.is_ended]
     ids = [job.id for job in jobs if not job.is_ended]
-    ends = {"state": CANCELLED, "ended": moment, "reason": "None"}
-    ends["detail"] = NOT_STARTED
+    ends = {"state": CANCELLED, "ended": moment, "reason": "None", "detail": NOT_STARTED}
     store.change(ids, "state = 'PENDING'", **ends)
     store.change(ids, f"state IN {ACTIVE}", cancel_at=moment, **({"kill": True} if now else {}))
     store.change(ids, "state = 'PENDING'", **ends)  # it was just given back by who started it
+    _tell_runners(store, ids)
+    return left
+
+
+def _tell_runners(store: Store, ids: Sequence[int]) -> None:
+    """Have what was changed noticed by the runners of jobs, and by a dispatcher."""
     chosen = set(ids)
     for job in store.active():
         if job.id in chosen:
             job.poke()
-    ensure(store)  # others may start now, and nobody may be there to do that
-    return left
+    ensure(store)
 
 
 def hold(store: Store, jobs: Sequence[Job]) -> list[str]:
-    """Keep jobs from starting; return a sentence on each that does not wait."""
+    """Keep jobs from starting; return a sentence on each that is not pending."""
     fields = {"held": True, "reason": HELD[0], "detail": HELD[1]}
     store.change([job.id for job in jobs], "state = 'PENDING'", **fields)
     return _not_pending(store, jobs, "cannot be held")
 
 
 def release(store: Store, jobs: Sequence[Job]) -> list[str]:
-    """Let held jobs start; they count as submitted now."""
+    """Let held jobs start, as if submitted now; return a sentence on each that was not held."""
     ids = [job.id for job in jobs]
     fields = {"held": False, "queued": time.time(), "reason": "None", "detail": ""}
     with store.writing():  # or what is released may have started before we look
         store.change(ids, "state = 'PENDING' AND held", **fields)
         left = _not_pending(store, jobs, "was not held")
-    store.changed()  # who was woken in the middle of it has not seen it
     ensure(store)
     return left
 
@@ -79,13 +70,12 @@ def _not_pending(store: Store, jobs: Sequence[Job], what: str) -> list[str]:
 
 
 def requeue(store: Store, jobs: Sequence[Job]) -> list[str]:
-    """Start jobs again that have ended; return a sentence on each that has not."""
+    """Start ended jobs again; return a sentence on each that has not ended."""
     left = []
     with store.writing():  # of a hundred jobs, each would wait for the disk
         for job in jobs:
             if not (job.is_ended and start_again(store, job, "")):
                 left.append(f"Job {job.label} is {job.state}; cancel it first.")
-    store.changed()  # who was woken in the middle of it has not seen it
     ensure(store)
     return left
 
@@ -102,19 +92,10 @@ class Update(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
-    """Change jobs: priority and GPUs of those that wait, the limit of those that have not ended.
+    """Change jobs: priority and GPUs while they wait, the time limit until they end.
 
-    It may ask NVML, so it has no place in an event loop.
-
-    Returns
-    -------
-    list of str
-        A sentence on each thing that is asked for and was left as it is, for each job.
-
-    Raises
-    ------
-    DistError
-        If something cannot be read, or is more than there is; nothing is changed then.
+    Return a sentence on each request that did not apply to a job. If a value is invalid, nothing is
+    changed. It may ask NVML, so it has no place in an event loop.
     """
     if wanted.name == "":
         raise DistError("bad_option", "The name of a job cannot be empty.", field="name")
@@ -141,17 +122,12 @@ def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
             left += [_unchanged(job, "priority") for job in fresh if job.state != PENDING]
         if wanted.gpus is not None:
             left += _update_gpus(store, ids, wanted.gpus)
-    store.changed()  # who was woken in the middle of it has not seen it
-    chosen = set(ids)
-    for job in store.active():
-        if job.id in chosen:
-            job.poke()
-    ensure(store)
+    _tell_runners(store, ids)
     return left
 
 
 def _keep_file_names(store: Store, ids: Sequence[int]) -> None:
-    """Have the files of jobs stay theirs: ``%x`` in their names is what the jobs are called now."""
+    """Keep the files of started jobs: ``%x`` in their names becomes the name that the jobs have."""
     alike: dict[tuple[int, str], list[Job]] = {}
     for job in store.get_all(ids):
         if job.has_output or job.state in ACTIVE:  # its runner may have opened them
@@ -206,7 +182,7 @@ def _unchanged(job: Job, what: str) -> str:
 
 
 def send_signal(jobs: Sequence[Job], number: int) -> list[str]:
-    """Send a signal to all processes of jobs; return a sentence on each that does not run."""
+    """Send a signal to all processes of jobs; return a sentence on each job that does not run."""
     left = []
     for job in jobs:
         runner = job.runner.find() if job.runner and not job.is_ended else None
@@ -218,17 +194,8 @@ def send_signal(jobs: Sequence[Job], number: int) -> list[str]:
 
 
 def check_one(jobs: Sequence[Job]) -> Job:
-    """Return the only one.
-
-    Raises
-    ------
-    DistError
-        If there are several.
-    """
+    """Return the only job; refuse several."""
     if len(jobs) != 1:
-        raise DistError(
-            "bad_option",
-            f"{len(jobs)} jobs have this name.",
-            f"Choose one, such as {jobs[0].label}.",
-        )
+        hint = f"Choose one, such as {jobs[0].label}."
+        raise DistError("bad_option", f"{len(jobs)} jobs have this name.", hint)
     return jobs[0]

@@ -1,4 +1,4 @@
-"""Which jobs somebody means: from labels, names and patterns to jobs."""
+"""Finds the jobs that labels, names and patterns mean."""
 
 from __future__ import annotations
 
@@ -15,42 +15,23 @@ from .store.store import Store
 def select(store: Store, labels: Iterable[str], *, whole: bool = False) -> list[Job]:
     """Return the jobs that labels name: ``12``, ``12-14``, ``40_3``, ``@`` (the newest), ``@~1``.
 
-    A name means its jobs that have not ended, or else the newest; a pattern, that for each name.
-
-    Parameters
-    ----------
-    store : Store
-        Where they are.
-    labels : iterable of str
-        What somebody has written.
-    whole : bool
-        Whether a name means all tasks of an array that has not ended.
-
-    Raises
-    ------
-    DistError
-        If there is no such job.
+    A name means its jobs that have not ended, or else the newest; a pattern means that for each
+    name. With `whole`, a name means all tasks of an array that has not ended. A label without any
+    job is an error.
     """
     found: dict[int, Job] = {}
     for label in labels:
         jobs = list(_select(store, label, whole))
         if not jobs:
             _tell_if_pool(store, label)
-            raise DistError(
-                "unknown_job", f"There is no job {label}.", "“jdist queue” lists your jobs."
-            )
+            hint = "“jdist queue” lists your jobs."
+            raise DistError("unknown_job", f"There is no job {label}.", hint)
         found |= {job.id: job for job in jobs}
     return list(found.values())
 
 
 def select_one(store: Store, label: str) -> Job:
-    """Return the job that a label names: the newest, and the first task of an array.
-
-    Raises
-    ------
-    DistError
-        If there is no such job.
-    """
+    """Return the job that a label names: the newest, and the first task of an array."""
     *others, newest = select(store, [label])
     tasks = [job for job in others if job.array is not None and job.array == newest.array]
     return tasks[0] if tasks else newest
@@ -93,7 +74,7 @@ def _named(store: Store, name: str, whole: bool) -> list[Job]:
 
 
 def _tell_if_pool(store: Store, label: str) -> None:
-    """Say that a label is a pool's: these are in the queue, too."""
+    """Say that a label is a pool's: pools are in the queue, too."""
     from .schedule.board import POOL  # not above: what jobs are called is found without
     from .schedule.overview import overview
 

@@ -1,4 +1,4 @@
-"""Which processes of the queue are stopped (SIGSTOP), and what to do about it."""
+"""Which processes of the queue are stopped (SIGSTOP), each with what to do about it."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..common.processes.process_ref import is_stopped
-from .launch.dispatcher_lock import stopped
+from .launch import find_dispatcher
 from .store.store import Store
 
 
 def stopped_processes(store: Store) -> list[tuple[str, str]]:
-    """Return which processes are stopped (SIGSTOP), and for each what to do."""
+    """Return a sentence on each stopped process, and what to do."""
     dispatcher = stopped_dispatcher(store.folder)
     return ([dispatcher] if dispatcher else []) + [*stopped_runners(store)]
 
 
 def stopped_dispatcher(folder: Path) -> tuple[str, str] | None:
-    """Return that the dispatcher is stopped (SIGSTOP), and what to do; `None` if it is not."""
-    process = None
+    """Return the same of the dispatcher; `None` if it is not stopped."""
     with contextlib.suppress(OSError):  # a disk that is full, or cannot be written
-        process = stopped(folder)
-    if process is None:
-        return None
-    return (
-        f"The dispatcher (pid {process.pid}) is stopped and starts no job.",
-        f"Run kill -CONT {process.pid}; or kill -KILL {process.pid}, which loses no job.",
-    )
+        dispatcher = find_dispatcher(folder)
+        if dispatcher and is_stopped(dispatcher):
+            pid = dispatcher.pid
+            return (
+                f"The dispatcher (pid {pid}) is stopped and starts no job.",
+                f"Run kill -CONT {pid}; or kill -KILL {pid}, which loses no job.",
+            )
+    return None
 
 
 def stopped_runners(store: Store) -> Iterator[tuple[str, str]]:
-    """Yield which runners of jobs are stopped (SIGSTOP), and what to do."""
+    """Yield the same of the runners of jobs."""
     for job in store.active():
         if job.runner and is_stopped(job.runner):
             pid = job.runner.pid

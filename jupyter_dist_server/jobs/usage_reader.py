@@ -1,45 +1,48 @@
-"""How much jobs use their GPUs: read by a process of its own, while a job with GPUs runs.
+"""How jobs use their GPUs: read by a process of its own, while a job with GPUs runs.
 
-Not by runners, which are to stay small, nor by the dispatcher, which ends when nothing waits. It
+Not by runners, which have to stay small, nor by the dispatcher, which ends when nothing waits. It
 owns nothing: if it is killed, another one goes on.
 """
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import os
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import psutil
+
 from ..common.processes.process_ref import call_ourselves
+from ..common.units import format_bytes
 from ..gpus import nvml
 from ..gpus.sampler.gpu_processes import memory_by_pid
 from .file_changes import Wake
-from .gpu_notes import gpu_notes
-from .launch.start_usage_reader import open_lock
+from .launch import take_sampler_lock
+from .leases.lease import running
 from .store.attempt import GpuPoint, GpuUsage
 from .store.job import Job
 from .store.states import RUNNING
 from .store.store import Store
+from .variables import JOB
 
 EVERY = "JDIST_SAMPLE_EVERY"
-"""Environment variable: seconds between two readings."""
-_EVERY = 10.0
+"""The environment variable with the seconds between two readings."""
 _NOT_TOLD = (nvml.UNSUPPORTED, nvml.NO_PERMISSION)
-"""Why a GPU that works does not tell its memory: it uses the host's, say."""
+"""Why a working GPU does not tell its memory: it uses the host's, say."""
 _MOST_POINTS = 160
-"""Of a curve; then two become one, so that it covers an attempt of any length."""
+"""Points of a curve; beyond, each two become one, so that it covers an attempt of any length."""
+
+
+Memory = Mapping[int, int | None]
+"""Bytes of a GPU by pid."""
 
 
 class Sampler:
-    """Reads the GPUs of all jobs of a store.
-
-    Parameters
-    ----------
-    store : Store
-        The jobs.
-    """
+    """Reads the GPUs of all jobs of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -48,20 +51,16 @@ class Sampler:
     def run(self, every: float) -> None:
         """Read until no job with GPUs is left."""
         wake = Wake([self._store.watched])
-        read_at: dict[tuple[int, int], float] = {}
+        read_at: dict[str | None, float] = {}
         try:
             while jobs := [job for job in self._store.active() if job.gpu_uuids]:
                 now = time.monotonic()
                 running = [job for job in jobs if job.state == RUNNING]
-                due = [
-                    job
-                    for job in running
-                    if now >= read_at.get((job.id, job.attempt), -1.0) + every
-                ]
+                due = [job for job in running if now >= read_at.get(job.launch, -1.0) + every]
                 if due:
                     self._read(due)
-                    read_at |= {(job.id, job.attempt): now for job in due}
-                ends = [read_at[job.id, job.attempt] + every for job in running]
+                    read_at |= {job.launch: now for job in due}
+                ends = [read_at[job.launch] + every for job in running]
                 wake.wait(max(0.0, min(ends) - now) if ends else None)
         finally:
             wake.close()
@@ -90,14 +89,13 @@ class Sampler:
             self._store.note_usage(job, usage)
         shared = {uuid for job in jobs if job.share is not None for uuid in job.gpu_uuids}
         used = {uuid: memory_by_pid(self._devices[uuid].handle) for uuid in shared - lost.keys()}
-        told = gpu_notes(jobs, lost, used)
-        for job in jobs:
-            if told[job.id] != job.detail:
-                self._store.change([job.id], "state = 'RUNNING'", detail=told[job.id])
+        for job, detail in zip(jobs, _gpu_notes(jobs, lost, used), strict=True):
+            if detail != job.detail:
+                self._store.change([job.id], "state = 'RUNNING'", detail=detail)
 
 
 def add_reading(seen: GpuUsage, load: int | None, memory: int, now: float) -> None:
-    """Count one reading of a GPU, with its load in percent and the bytes that are in use."""
+    """Count one reading of a GPU: its load in percent, and the bytes in use."""
     place = seen.samples % seen.per_point
     if place and seen.curve:
         last = seen.curve[-1]
@@ -121,23 +119,69 @@ def add_reading(seen: GpuUsage, load: int | None, memory: int, now: float) -> No
 
 
 def _merged(one: GpuPoint, weight: int, other: GpuPoint) -> GpuPoint:
-    """Return two points as one; the first counts for so many of the second."""
+    """Merge two points; the first has the given weight, the second 1."""
     load = one.load if other.load is None else other.load
     if one.load is not None and other.load is not None:
         load = round((one.load * weight + other.load) / (weight + 1), 2)
     return GpuPoint(one.at, load, max(one.memory, other.memory))
 
 
+def _gpu_notes(
+    jobs: list[Job], lost: Mapping[str, str], used: Mapping[str, Memory]
+) -> Iterator[str]:
+    """Yield what is wrong with the GPUs of each job, so that all who share a GPU read it.
+
+    `lost` tells by UUID why a GPU does not respond, `used` what processes use of shared GPUs.
+    """
+    overuse = {uuid: _overuse(uuid, memory, jobs) for uuid, memory in used.items()}
+    for job in jobs:
+        said = [
+            f"GPU {uuid} does not respond: {lost[uuid]}." for uuid in job.gpu_uuids if uuid in lost
+        ]
+        if job.share is not None:
+            said += [sentence for uuid in job.gpu_uuids for sentence in overuse.get(uuid, ())]
+        yield " ".join(said)
+
+
+def _overuse(uuid: str, memory: Memory, jobs: list[Job]) -> list[str]:
+    """Name own jobs and other users that use more of a shared GPU than they asked for."""
+    ours, theirs = Counter[str](), Counter[str]()
+    for pid, size in memory.items():
+        with contextlib.suppress(psutil.Error):  # it has ended, or is in another container
+            process = psutil.Process(pid)
+            try:
+                ours[process.environ().get(JOB, "").partition(".")[0]] += size or 0
+            except psutil.AccessDenied:
+                theirs[process.username()] += size or 0
+    said = [
+        _sentence(f"Job {job.label} uses", uuid, ours[str(job.id)], job.share)
+        for job in jobs
+        if job.share is not None and uuid in job.gpu_uuids and ours[str(job.id)] > job.share
+    ]
+    asked = Counter[str]()
+    for lease in running():
+        if uuid in lease.gpus and lease.share_mib:
+            asked[lease.user] += int(lease.share_mib) << 20
+    return said + [
+        _sentence(f"Processes of {user} use", uuid, size, asked[user])
+        for user, size in theirs.items()
+        if size > asked[user]
+    ]
+
+
+def _sentence(who: str, uuid: str, size: int, asked: int) -> str:
+    return (
+        f"{who} {format_bytes(size)} of GPU {uuid}, more than the {format_bytes(asked)} asked for."
+    )
+
+
 def main() -> None:
     """Be the sampler of a folder, unless there is one."""
     folder = Path(sys.argv[1])
-    lock = open_lock(folder)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if take_sampler_lock(folder) is None:
         return
     call_ourselves("dist-sampler")
     if nvml.start() is None:
         store = Store(folder)
-        Sampler(store).run(float(os.environ.get(EVERY, _EVERY)))
+        Sampler(store).run(float(os.environ.get(EVERY, 10.0)))
         store.close()

@@ -26,10 +26,9 @@ from ..gpus.readers.read_gpu_state import read_gpu_state
 from ..jobs.file_changes import Wake
 from ..jobs.leases.held_file import name_of
 from ..jobs.leases.lease import GpuLease, GpuTaken, Lease, holders
-from ..jobs.schedule.board import POOL, Board, Posted, posted
-from ..jobs.schedule.order_lock import order_lock
-from ..jobs.schedule.patience import Patience
+from ..jobs.schedule.board import POOL, Board, Posted, order_lock, posted
 from ..jobs.schedule.situation import Situation, Waiting, first, situation, where_in_line
+from ..jobs.schedule.trust import Trust
 from ..jobs.schedule.wants import Want
 from .conflicts import foreign, may_be_ending, unavailable
 from .gpu_policies import candidates
@@ -82,7 +81,7 @@ class Allocator:
         self._strangers: Processes = {}
         """Processes on GPUs that nobody leased when NVML was read."""
         self._board = Board(POOL)
-        self._patience = Patience()
+        self._trust = Trust()
         self._head_since = math.inf
         """Since when we are the first in line that does not fit."""
         self._late: float | None = None
@@ -235,7 +234,7 @@ class Allocator:
         wanted = there.plan()
         is_head = wanted.head is not None and wanted.head.id == want.id
         self._head_since = min(self._head_since, time.time()) if is_head else math.inf
-        self._late = self._patience.note(boards, wanted)
+        self._late = self._trust.note(boards, wanted)
         self._line = where_in_line(there, wanted, want)
         self._leases, self._ahead = there.leases, first(there, wanted, want)
         return unavailable(self._request, self._leases, processes, self._ahead)
@@ -243,7 +242,7 @@ class Allocator:
     def _situation(self, processes: Processes) -> tuple[Want, list[Posted], Situation]:
         want = self._want()
         others = [board for board in posted() if board.file != self._board.name]
-        boards = self._patience.who_counts(others)
+        boards = self._trust.who_counts(others)
         strangers = {uuid for uuid, rows in processes.items() if foreign(self._request, rows)}
         strangers = set() if self._request.force else strangers
         return want, boards, situation(self._seen, [want], boards, strangers=strangers)

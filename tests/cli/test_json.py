@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist_server.cli.main import COMMANDS, options_of
-from jupyter_dist_server.jobs.submit.options.job_options import Parser
+from jupyter_dist_server.jobs.submit.job_options import Parser
 
 from ..jobs.queue_driver import Queue
 from ..server.openapi import validate_named

@@ -15,18 +15,18 @@ from typing import Any
 
 import pytest
 
+from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.gpus.gpu_state import GpuState
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.jobs.file_changes import Wake
 from jupyter_dist_server.jobs.leases.held_file import read_held
 from jupyter_dist_server.jobs.leases.lease import Lease
-from jupyter_dist_server.jobs.schedule import patience
-from jupyter_dist_server.jobs.schedule.board import JOBS, POOL, Board, posted, wants_of
-from jupyter_dist_server.jobs.schedule.order_lock import order_lock
-from jupyter_dist_server.jobs.schedule.patience import Patience
+from jupyter_dist_server.jobs.schedule import trust
+from jupyter_dist_server.jobs.schedule.board import JOBS, POOL, Board, order_lock, posted, wants_of
 from jupyter_dist_server.jobs.schedule.plan import Plan, Reservation, plan
 from jupyter_dist_server.jobs.schedule.situation import situation
+from jupyter_dist_server.jobs.schedule.trust import Trust
 from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import CONFIGURING
@@ -159,8 +159,8 @@ def test_who_takes_nothing_is_passed_over_until_it_shows_something(
     leases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [100.0]
-    monkeypatch.setattr(patience, "monotonic", lambda: clock[0])
-    board, ours = show(want("1")), Patience()
+    monkeypatch.setattr(trust, "monotonic", lambda: clock[0])
+    board, ours = show(want("1")), Trust()
     (told,) = ours.who_counts(posted())
     start = planned(f"{told.file} 1")
     assert ours.note([told], planned("5")) is None, "our own entries are not waited for"
@@ -180,8 +180,8 @@ def test_gpus_are_not_kept_for_ever_for_who_says_to_be_first(
     leases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [100.0]
-    monkeypatch.setattr(patience, "monotonic", lambda: clock[0])
-    board, ours = show(want("1", 2, head_since=0.0)), Patience()
+    monkeypatch.setattr(trust, "monotonic", lambda: clock[0])
+    board, ours = show(want("1", 2, head_since=0.0)), Trust()
     machine = Machine(dict.fromkeys(SEEN, 1), cpus=1)
     running = [Held("pool", "bob", frozenset(["GPU-0"]), 1000.0)]
 
@@ -219,7 +219,9 @@ def test_others_first_have_the_cores_that_we_may_not_use(leases: Path) -> None:
         board.close()
 
 
-def test_the_order_lock_is_waited_for_and_then_done_without(leases: Path) -> None:
+def test_the_order_lock_is_waited_for_and_then_done_without(
+    leases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with order_lock() as got:
         assert got
 
@@ -229,8 +231,10 @@ def test_the_order_lock_is_waited_for_and_then_done_without(leases: Path) -> Non
         return turn
 
     child = Child(hold)
-    with order_lock(limit=0.05) as got:
-        assert not got
+    with monkeypatch.context() as patch:
+        patch.setattr(patience, "factor", 0.05)
+        with order_lock() as got:
+            assert not got
     child.kill()
     with order_lock() as got:
         assert got
@@ -264,7 +268,7 @@ def test_without_inotify_waits_are_short(leases: Path, monkeypatch: pytest.Monke
         def __init__(self) -> None:
             raise OSError(24, "no instance left")
 
-    monkeypatch.setattr("jupyter_dist_server.jobs.file_changes.Inotify", NoneLeft)
+    monkeypatch.setattr("jupyter_dist_server.jobs.file_changes.inotify.Inotify", NoneLeft)
     wake = Wake([leases])
     assert not wake.watches
     assert wake.wait(None) == set(), "a second, not for ever"

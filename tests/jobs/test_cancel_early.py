@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_dist_server.common.processes.process_ref import boot_id
 from jupyter_dist_server.jobs import job_control
-from jupyter_dist_server.jobs.recovery import recover
+from jupyter_dist_server.jobs.job_end import recover
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import CANCELLED, CONFIGURING, PENDING, RUNNING
 from jupyter_dist_server.jobs.store.store import Store

@@ -17,7 +17,7 @@ import pytest
 
 import jupyter_dist_server
 from jupyter_dist_server.jobs import admin_policy
-from jupyter_dist_server.jobs.logs.log_reader import PIECE, LogReader, fold
+from jupyter_dist_server.jobs.log_reader import PIECE, LogReader, fold
 from jupyter_dist_server.jobs.schedule.may_start import obstacles
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.slurm_formats import read_moment
@@ -240,7 +240,7 @@ def test_progress_bars_are_folded_and_a_line_without_an_end_is_not_kept() -> Non
 
 STARTER = """
 import threading
-from jupyter_dist_server.jobs.launch.ensure_dispatcher import ensure
+from jupyter_dist_server.jobs.launch import ensure
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.jobs.submit.options.script_directives import read_directives
+from jupyter_dist_server.jobs.submit.script_directives import read_directives
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for

@@ -11,11 +11,9 @@ import pytest
 
 from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader
 from jupyter_dist_server.jobs import dispatcher
-from jupyter_dist_server.jobs.dispatcher import _READ_LOST, Dispatcher, _read_again
+from jupyter_dist_server.jobs.dispatcher import Dispatcher, _read_again
 from jupyter_dist_server.jobs.leases.lease import running
 from jupyter_dist_server.jobs.schedule import why_waiting
-from jupyter_dist_server.jobs.schedule.plan import plan
-from jupyter_dist_server.jobs.schedule.promised_start import Promise
 from jupyter_dist_server.jobs.schedule.situation import Situation
 from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want
 from jupyter_dist_server.jobs.store.job import Job, Spec
@@ -108,7 +106,7 @@ def test_no_job_starts_while_the_driver_is_silent(queue: Queue, fake_nvml: State
     (queue.folder / "go").touch()
     queue.ended(running)
     wait_for(lambda: queue.show(job)["reason"] == "ReqNodeNotAvail", "the reason")
-    assert "No GPU has been available since " in detail(queue, job)
+    assert "No GPU is available: " in detail(queue, job)
     fake_nvml.write(gpus=1, reload=1)
     assert queue.ended(job)["state"] == "COMPLETED", "it is looked for every 30 seconds"
 
@@ -124,7 +122,7 @@ def situation(machine: Machine, held: list[Held], *wants: Want) -> Situation:
 def test_gpus_that_are_missing_are_looked_for_again(gpus: int) -> None:
     machine = Machine(dict.fromkeys(list(MACHINE.gpus)[:gpus], 1), cpus=8)
     there = situation(machine, [], Want("1", "me", 1.0, gpus=2))
-    assert _read_again(there, there.plan()) == _READ_LOST
+    assert _read_again(there, there.plan()) == 30.0
 
 
 def test_only_a_process_without_a_lease_is_looked_at_every_three_seconds() -> None:
@@ -139,7 +137,7 @@ def test_only_a_process_without_a_lease_is_looked_at_every_three_seconds() -> No
 def test_a_reading_that_is_due_is_made_at_once(
     queue: Queue, fake_nvml: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatcher, "_READ_EVERY", 600.0)
+    monkeypatch.setattr(dispatcher, "_read_again", lambda *_: 600.0)
     fake_nvml.write(gpus=1, process=f"{os.getpid()},{2**30},50")
     no_zygote: Any = None
     job = Job(params={}, name="a", spec=Spec(argv=["true"], cwd="/"), gpus=1, cpus=0)
@@ -211,34 +209,6 @@ def test_who_comes_first_is_named_also_if_it_has_no_notebook(name: str, whose: s
     pool = Want("pool-9.board p-1", "bob", 900.0, gpus=2, name=name)
     there = situation(MACHINE, held, pool, Want("8", "me", 950.0, gpus=1))
     assert why(there, 8, 1) == f"GPUs are kept for {whose}, which comes first."
-
-
-def test_a_promise_that_moves_says_why() -> None:
-    promise = Promise()
-
-    def told(ends_by: float | None) -> str:
-        held = [Held("7", "me", frozenset(MACHINE.gpus), 900.0, ends_by)]
-        want = Want("8", "me", 950.0, gpus=2)
-        there = situation(MACHINE, held, want)
-        return promise.note(there, plan(MACHINE, held, [want], 1000.0))
-
-    assert told(2000.0) == told(2000.0) == ""
-    assert "It was to start by " in told(9000.0) and "but job 7 may run until " in told(9000.0)
-    assert "but job 7 has no time limit now." in told(None)
-
-
-def test_a_limit_that_is_extended_is_told_to_the_first_in_line(
-    queue: Queue, fake_nvml: State
-) -> None:
-    fake_nvml.write(gpus=1)
-    running = queue.submit("-c", "0", "-G", "1", "-t", "10", *UNTIL_GO)
-    queue.until(running, "RUNNING")
-    head = queue.submit("-c", "0", "-G", "1", "true")
-    wait_for(lambda: "It starts by " in detail(queue, head), "its promise")
-    queue.run("update", "-t", "60", running)
-    wait_for(lambda: f"but job {running} may run until " in detail(queue, head), "the reason")
-    (queue.folder / "go").touch()
-    assert queue.ended(head)["state"] == "COMPLETED"
 
 
 def test_who_uses_more_of_a_shared_gpu_than_asked_for_is_named_to_all_who_share(

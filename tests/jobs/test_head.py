@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from jupyter_dist_server.jobs.schedule.board import JOBS, Board, posted, wants_of
-from jupyter_dist_server.jobs.schedule.patience import Patience
 from jupyter_dist_server.jobs.schedule.plan import Plan, never, plan
+from jupyter_dist_server.jobs.schedule.trust import Trust
 from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want, in_order
 
 NOW = 1_000_000.0
@@ -146,17 +146,17 @@ def test_who_says_of_all_its_jobs_that_they_are_the_head_comes_first_once(
     leases: Path, claims: str
 ) -> None:
     """What others say cannot be checked, but whether an entry was the head in a plan of ours."""
-    board, patience = Board(JOBS, "store"), Patience()
+    board, trust = Board(JOBS, "store"), Trust()
     mine = Want("mine", "me", 2000.0, gpus=8)
 
     def look(*said: int) -> str:
         wants = [Want(str(n), "", 3000.0, gpus=8, head_since=0.0) for n in said]
         board.show(wants, GPUS)
-        boards = patience.who_counts(posted())
+        boards = trust.who_counts(posted())
         theirs = [replace(want, user="liar") for want in wants_of(boards)]
         running = [Held("x", "liar", frozenset(GPUS), 3000.0)]
         found = plan(MACHINE, running, in_order(running, [mine, *theirs], 3600.0), 3600.0)
-        patience.note(boards, found)
+        trust.note(boards, found)
         assert found.head
         return found.head.id
 

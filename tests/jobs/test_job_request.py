@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.jobs.submit.options.job_request import JobRequest
-from jupyter_dist_server.jobs.submit.program.kernel_environments import (
+from jupyter_dist_server.jobs.submit.job_environment import (
     kernel_environment,
     kernel_names,
 )
+from jupyter_dist_server.jobs.submit.job_request import JobRequest
 
 
 def test_what_asks_again_needs_no_folder_and_exports_no_more() -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.jobs.logs.line_reader import LineReader
-from jupyter_dist_server.jobs.logs.log_reader import PIECE, LogReader, fold, text_of
+from jupyter_dist_server.jobs.log_reader import PIECE, LineReader, LogReader, fold, text_of
 
 SIZE = 64 << 20
 

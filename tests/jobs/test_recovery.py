@@ -17,10 +17,10 @@ import pytest
 
 from jupyter_dist_server.common.files.shared_folder import FOLDER
 from jupyter_dist_server.common.processes.process_ref import boot_id
-from jupyter_dist_server.jobs import end_file, recovery
+from jupyter_dist_server.jobs import job_end
 from jupyter_dist_server.jobs.job_command import job_environment, make_folders
-from jupyter_dist_server.jobs.launch.dispatcher_lock import take_lock
-from jupyter_dist_server.jobs.recovery import recover
+from jupyter_dist_server.jobs.job_end import recover
+from jupyter_dist_server.jobs.launch import take_lock
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import (
     CANCELLED,
@@ -90,7 +90,7 @@ def test_a_cancel_while_its_end_is_found_counts(
     def cancelled_meanwhile(job: Job) -> None:
         store.change([job.id], cancel_at=1.0)
 
-    monkeypatch.setattr(recovery, "end_leftovers", cancelled_meanwhile)
+    monkeypatch.setattr(job_end, "end_leftovers", cancelled_meanwhile)
     recover(store)
     assert store.get(job.id).state == CANCELLED
 
@@ -113,7 +113,7 @@ def test_a_start_while_an_earlier_one_is_cleared_up_keeps_its_leases(
 
     job = started(store, replace(JOB, gpus=1), CONFIGURING)
     make_folders(job, store)
-    monkeypatch.setattr(recovery, "end_leftovers", started_meanwhile)
+    monkeypatch.setattr(job_end, "end_leftovers", started_meanwhile)
     recover(store)
     assert kept[0].exists()
     assert [path.name for path in kept[0].parent.parent.iterdir()] == [kept[0].parent.name]
@@ -215,12 +215,12 @@ def test_a_server_in_a_job_has_others_repaired(queue: Queue) -> None:
 def test_an_end_that_was_left_in_a_file(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: bool
 ) -> None:
-    monkeypatch.setattr(end_file, "TEMPORARY", tmp_path)
+    monkeypatch.setattr(job_end, "TEMPORARY", tmp_path)
     job = started(store, JOB, CONFIGURING, RUNNING)
     if not beside:  # nothing can be written there
         blocked = store.folder / f"{job.id}.1.exit.json.{os.getpid()}"
         blocked.mkdir()
-    end_file.leave_end(store, job, {"state": COMPLETED, "ended": 5.0, "exit_code": 0})
+    job_end.leave_end(store, job, {"state": COMPLETED, "ended": 5.0, "exit_code": 0})
     assert len(list(tmp_path.glob("jdist-*.exit.json"))) == (0 if beside else 1)
     recover(store)
     found = store.get(job.id)
@@ -232,16 +232,16 @@ def test_an_end_that_two_processes_find_at_once(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = started(store, JOB, CONFIGURING, RUNNING)
-    end_file.leave_end(store, job, {"state": COMPLETED, "ended": 5.0, "exit_code": 0})
-    write = end_file.write_end
+    job_end.leave_end(store, job, {"state": COMPLETED, "ended": 5.0, "exit_code": 0})
+    write = job_end.write_end
 
     def taken_meanwhile(*args: Any) -> None:
         with monkeypatch.context() as other:
-            other.setattr(end_file, "write_end", write)
-            assert end_file.take_end(store, job)
+            other.setattr(job_end, "write_end", write)
+            assert job_end.take_end(store, job)
         write(*args)
 
-    monkeypatch.setattr(end_file, "write_end", taken_meanwhile)
+    monkeypatch.setattr(job_end, "write_end", taken_meanwhile)
     recover(store)
     assert store.get(job.id).state == COMPLETED
     assert len(store.attempts([job.id])[job.id]) == 1
@@ -255,11 +255,11 @@ def test_a_kill_between_an_end_and_its_requeue_loses_neither(
     job = started(store, Job(params={}, name="a", spec=spec), CONFIGURING, RUNNING)
     ended = {"state": FAILED, "ended": 5.0, "exit_code": 75}
     with monkeypatch.context() as killed:
-        killed.setattr(end_file, "start_again", lambda *_: 1 / 0)
+        killed.setattr(job_end, "start_again", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            end_file.write_end(store, job, ended)
+            job_end.write_end(store, job, ended)
     assert store.get(job.id) == job
-    end_file.leave_end(store, job, ended)
+    job_end.leave_end(store, job, ended)
     recover(store)
     found = store.get(job.id)
     assert (found.state, found.attempt, found.exit_code) == (PENDING, 2, None)
@@ -269,9 +269,9 @@ def test_a_kill_between_an_end_and_its_requeue_loses_neither(
 def test_an_end_that_another_user_tells_is_not_believed(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(end_file, "TEMPORARY", tmp_path)
+    monkeypatch.setattr(job_end, "TEMPORARY", tmp_path)
     job = started(store, JOB, CONFIGURING, RUNNING)
-    *_, path = end_file._paths(store, job)
+    *_, path = job_end._paths(store, job)
     path.write_text(json.dumps({"state": CANCELLED}))
     os.chown(path, 64321, 64321)
     recover(store)

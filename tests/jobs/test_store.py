@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.jobs.store import store_file
+from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import (
     CANCELLED,
@@ -121,7 +121,7 @@ def test_a_writer_that_was_stopped_is_named(store: Store, monkeypatch: pytest.Mo
     child = Child(lambda: _writing(store.folder))
     os.kill(child.pid, signal.SIGSTOP)
     with monkeypatch.context() as patch:
-        patch.setattr(store_file, "_LIMIT", 0.1)
+        patch.setattr(patience, "factor", 0.003)
         with pytest.raises(DistError, match=f"Process {child.pid} has kept") as caught:
             store.submit([JOB], "one")
     assert caught.value.code == "queue_locked"

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
-from jupyter_dist_server.jobs.end_file import start_again
+from jupyter_dist_server.jobs.job_end import start_again
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import CONFIGURING, ENDED, MOVES, PENDING, RUNNING
 from jupyter_dist_server.jobs.store.store import Store

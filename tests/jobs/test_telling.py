@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.cli.show_and_logs import gpu_use
-from jupyter_dist_server.jobs.logs.log_reader import LogReader
+from jupyter_dist_server.jobs.log_reader import LogReader
 from jupyter_dist_server.jobs.runner.log_limit import LogLimit
 from jupyter_dist_server.jobs.store.attempt import Attempt, GpuUsage
 from jupyter_dist_server.jobs.usage_reader import EVERY, add_reading

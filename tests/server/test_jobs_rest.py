@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.common.processes.control_groups import usable_cores
-from jupyter_dist_server.jobs.submit.options.job_request import JobRequest
+from jupyter_dist_server.jobs.submit.job_request import JobRequest
 
 from ..server_driver import Server
 from ..waiting import wait_for

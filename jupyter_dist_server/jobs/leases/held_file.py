@@ -18,33 +18,19 @@ from ...common.files.shared_folder import HIDDEN, READ, is_free, new_file, unusa
 
 T = TypeVar("T")
 
-_LEFT_BEHIND = 60.0
-"""Seconds after which a file that never got its name is removed: its maker was killed."""
 _MOST = 256
-"""Files of one user that count: nobody else can fill the folder for all."""
+"""Files of one user that count: nobody can fill the folder for all."""
 
 
 class HeldFile:
-    """A file that counts until it is closed here, and wherever it was inherited.
-
-    Parameters
-    ----------
-    file : io.FileIO
-        Open and locked.
-    """
+    """A locked file that counts until it is closed here, and wherever it was inherited."""
 
     def __init__(self, file: io.FileIO) -> None:
         self.file = file
 
     @classmethod
     def create(cls, path: Path, content: bytes) -> HeldFile:
-        """Make a file, under a name that was never used before.
-
-        Raises
-        ------
-        DistError
-            If that is not possible.
-        """
+        """Make a file, under a name that was never used before."""
         try:
             fresh, file = new_file(path.parent, content)
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -58,7 +44,7 @@ class HeldFile:
         os.utime(self.file.fileno())
 
     def write(self, content: bytes) -> None:
-        """Say something else."""
+        """Replace the content."""
         os.ftruncate(self.file.fileno(), os.pwrite(self.file.fileno(), content, 0))
 
 
@@ -67,27 +53,16 @@ def read_held(
 ) -> Iterator[tuple[str, os.stat_result, T | None]]:
     """Yield the name, the state and the content of every file that is held, in the order of names.
 
-    Files that nobody holds are removed. How long this takes is for other users to decide, so it has
-    no place in an event loop.
-
-    Parameters
-    ----------
-    where : Path
-        The folder.
-    suffix : str
-        Of the files.
-    decode : callable
-        Reads the bytes; raises `ValueError` for what is malformed, which is then `None`.
-    longest : int
-        Bytes that are read of each.
-    most : int
-        Files that are read of each user.
+    The content is `None` if `decode` refuses it by `ValueError`. At most `longest` bytes are read
+    of a file, and `most` files of a user. Files that nobody holds are removed. How long this takes
+    is for other users to decide, so it has no place in an event loop.
     """
     counted = Counter[int]()
     for path, about in sorted(_files(where), key=lambda entry: entry[0]):
         if path.name.startswith(HIDDEN):
-            if time.time() - about.st_mtime > _LEFT_BEHIND:
-                _remove(path)
+            if time.time() - about.st_mtime > 60.0:  # its maker was killed
+                with contextlib.suppress(OSError):  # gone already, or another user's
+                    path.unlink()
         elif path.name.endswith(suffix) and counted[about.st_uid] < most:
             counted[about.st_uid] += 1
             with contextlib.suppress(OSError):  # gone by now, or nothing that we have made
@@ -95,7 +70,7 @@ def read_held(
 
 
 def _files(where: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield the regular files, without those that have a second name: anybody's, put there."""
+    """Yield the regular files but hard links, which another user may have put there."""
     with contextlib.ExitStack() as opened:
         try:
             entries = opened.enter_context(os.scandir(where))
@@ -106,11 +81,6 @@ def _files(where: Path) -> Iterator[tuple[Path, os.stat_result]]:
                 about = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(about.st_mode) and about.st_nlink == 1:
                     yield Path(entry), about
-
-
-def _remove(path: Path) -> None:
-    with contextlib.suppress(OSError):  # gone already, or another user's
-        path.unlink()
 
 
 def _look_at(
@@ -132,7 +102,7 @@ def _read(descriptor: int, decode: Callable[[bytes], T], longest: int) -> T | No
 
 
 def name_of(user: int) -> str:
-    """Return what a user is called."""
+    """Return the name of a user."""
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:  # in a container, a user of the host's

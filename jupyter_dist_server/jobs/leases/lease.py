@@ -1,8 +1,8 @@
 """GPU leases for the whole machine: held by a process, released when it ends.
 
-For each GPU there is a file that is locked by whoever leases it: exclusively, or shared with others
-who do so too. A second file says who that is, for everybody to read; it counts while the same
-process holds it. See `common.files.shared_folder` for what a lock is.
+Each GPU has a file that its leaseholder locks: exclusively, or shared with others who do so too. A
+second file says who that is, for everybody to read; it counts while the same process holds it. See
+`common.files.shared_folder` for what a lock is.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 _HOLDER = ".holder"
 _CORES = ".cores"
-"""Of a job that has no GPUs."""
+_TOLD = ["user", "pid", "since", "ends_by", "idle_since", "pool", "notebook", "host", "shared"]
+"""What is told of a leaseholder."""
 _LONGEST = 16384
 """Bytes that are read of what others write."""
 
@@ -41,9 +42,7 @@ class KnownLeaseholder(Leaseholder, frozen=True, kw_only=True):
     """A leaseholder; nothing but what is added here can be relied on."""
 
     user: str
-    """The owner of the file."""
     file: str
-    """Its name."""
 
 
 class GpuLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,7 +53,6 @@ class GpuLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pid: int | None = None
     since: float | None = None
     ends_by: float | None = None
-    """When it has reached its time limit."""
     idle_since: float | None = None
     pool: str | None = None
     notebook: str | None = None
@@ -63,17 +61,14 @@ class GpuLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     others: list[GpuLease]
     """Who shares it with the first."""
     obstacle: str | None = None
-    """The path of a file of `user` that is in the place of the GPU's lock."""
+    """The path of a file of `user` in the place of the GPU's lock."""
 
 
 class Lease:
     """The GPUs of one pool.
 
-    Parameters
-    ----------
-    files : list of OwnFile
-        The folder, the lock of each GPU, and, as the last one to be closed, what says who holds it:
-        whoever sees that closed finds the locks free.
+    Its files are the folder, the lock of each GPU, and last, the holder's: a process that sees that
+    one closed finds the locks free.
     """
 
     def __init__(self, files: list[OwnFile]) -> None:
@@ -81,23 +76,10 @@ class Lease:
 
     @classmethod
     def take(cls, uuids: Iterable[str], who: Leaseholder, shared: bool = False) -> Lease:
-        """Lease GPUs, all or none; reads what others lease, so it has no place in an event loop.
+        """Lease GPUs, all or none; it reads what others lease, so it has no place in an event loop.
 
-        Parameters
-        ----------
-        uuids : iterable of str
-            Of the GPUs.
-        who : Leaseholder
-            What others are told.
-        shared : bool
-            Whether others may lease the GPUs too, if they share them.
-
-        Raises
-        ------
-        GpuTaken
-            If one of them is leased by somebody else, or looked at this very moment.
-        DistError
-            If this user cannot lease anything here.
+        `shared`: others may lease them too, if they share them. It raises `GpuTaken` if another
+        process leases one of them, or looks at it this very moment.
         """
         where, mode = folder(), fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         with contextlib.ExitStack() as undo:
@@ -120,7 +102,7 @@ class Lease:
 
     @property
     def descriptors(self) -> list[int]:
-        """What another process has to be given to hold the lease, too."""
+        """What another process needs to hold the lease, too."""
         return [file.fileno() for file in self._files]
 
     def close(self) -> None:
@@ -147,13 +129,8 @@ def _is_still_there(where: Path, uuid: str, lock: io.FileIO) -> bool:
 def _check_others(where: Path, own: str, who: Leaseholder) -> None:
     """Refuse GPUs whose holder is there, though its lock is not.
 
-    Whoever made a GPU's file, as the first to lease it, can remove it while another one has it
-    locked; what a holder says of itself is that one's own file, and stays.
-
-    Raises
-    ------
-    GpuTaken
-        If there are such.
+    The user who made a GPU's file, as the first to lease it, can remove it while another user has
+    it locked; what a holder says of itself is its own file, and stays.
     """
     for other in _known(where, _HOLDER):
         if other.file != own and not (who.shared and other.shared):
@@ -171,7 +148,7 @@ def _known(where: Path, suffix: str) -> list[KnownLeaseholder]:
 
 
 def _obstacle(path: Path) -> GpuLease:
-    """Return what is told of a GPU whose file cannot be locked: who has put it there."""
+    """Name the owner of a file that keeps us from locking a GPU."""
     try:
         owner = name_of(path.lstat().st_uid)
     except OSError as error:  # nobody can make one
@@ -180,46 +157,23 @@ def _obstacle(path: Path) -> GpuLease:
 
 
 def running() -> list[KnownLeaseholder]:
-    """Return what every lease says of itself, those of jobs without GPUs, too."""
+    """Return what every lease says of itself, also of jobs without GPUs."""
     where = folder()
     return _known(where, _HOLDER) + _known(where, _CORES)
 
 
 def holders(inventory: Inventory) -> dict[str, GpuLease]:
-    """Tell who leases which GPUs.
-
-    Returns
-    -------
-    dict
-        By UUID, for those that are leased.
-
-    Raises
-    ------
-    DistError
-        If this user cannot lease anything here.
-    """
+    """Tell by UUID who leases which GPUs."""
     if not inventory.gpus:
         return {}
     where = folder()
     leased: dict[str, GpuLease] = {}
     for who in sorted(_known(where, _HOLDER), key=lambda who: str(who.since)):
         for uuid in who.gpus:
-            lease = GpuLease(
-                user=who.user,
-                pid=who.pid,
-                since=who.since,
-                ends_by=who.ends_by,
-                idle_since=who.idle_since,
-                pool=who.pool,
-                notebook=who.notebook,
-                host=who.host,
-                shared=who.shared,
-                others=[],
-            )
-            if uuid in leased:
-                leased[uuid].others.append(lease)
-            else:
-                leased[uuid] = lease
+            told = {name: getattr(who, name) for name in _TOLD}
+            lease = GpuLease(**told, others=[])
+            if (first := leased.setdefault(uuid, lease)) is not lease:
+                first.others.append(lease)
     known = {gpu.uuid for gpu in inventory.gpus}
     for uuid in known - leased.keys():
         try:

@@ -13,41 +13,32 @@ from ..job_command import find_program, interpreter_of
 
 _PDEATHSIG = 1
 _COPY = re.compile(r"^.*/scripts/\d{19,}-")
-"""What a copy of a script has before the name of the script, see `script_files.keep_copy`."""
+"""What precedes the name of a script in the name of its copy."""
 
 
 def become_job(
-    waits: int,
-    out: int,
-    err: int,
-    refusal: int,
-    cwd: str,
-    command: list[str],
-    environment: dict[str, str],
+    waits: int, out: int, err: int, refusal: int, cwd: str, argv: list[str], env: dict[str, str]
 ) -> NoReturn:
     """Run the job's command in this process, once there is a byte to read."""
     try:
         os.setsid()
         ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        for name in ("CHLD", "HUP", "INT", "PIPE", "TERM", "USR1"):
+            signal.signal(signal.Signals[f"SIG{name}"], signal.SIG_DFL)
         null = os.open(os.devnull, os.O_RDONLY)
         if not os.read(waits, 1):
             os._exit(0)
         for source, target in ((null, 0), (out, 1), (err, 2)):
             os.dup2(source, target)
         os.chdir(cwd)
-        os.execvpe(command[0], command, environment)
+        os.execvpe(argv[0], argv, env)
     except BaseException as error:
-        os.write(refusal, _why(error, cwd, command[0], environment).encode(errors="replace"))
+        os.write(refusal, _why(error, cwd, argv[0], env).encode(errors="replace"))
     os._exit(127)
 
 
 def _why(error: BaseException, cwd: str, program: str, environment: dict[str, str]) -> str:
-    """Return a sentence on why a job's command was not started."""
     if not isinstance(error, OSError):
         return f"{program}: {error}"
     if error.filename == cwd:

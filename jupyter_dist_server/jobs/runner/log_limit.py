@@ -1,7 +1,7 @@
-"""Keeps the output of a job from filling the disk: its middle is cut out, while it is written.
+"""Keeps the output of a job from filling the disk: cuts out its middle while it is written.
 
-The file keeps its length, with a hole in it, so that nobody who writes or reads it is disturbed.
-See https://man7.org/linux/man-pages/man2/fallocate.2.html.
+The file keeps its length, with a hole in it, so that its writers and readers are not disturbed. See
+https://man7.org/linux/man-pages/man2/fallocate.2.html.
 """
 
 from __future__ import annotations
@@ -15,18 +15,13 @@ import time
 _BLOCK = 4096
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2
 _SOONEST, _LATEST = 0.5, 10.0
-"""Seconds between two looks."""
+"""Seconds between two looks, at least and at most."""
 
 
 class LogLimit:
     """Looks at a file from time to time: the faster it grows, the more often.
 
-    Parameters
-    ----------
-    path : str
-        The file.
-    most : int
-        Bytes that it may have on the disk; a quarter at its start and a quarter at its end remain.
+    It may have `most` bytes on the disk; a quarter at its start and a quarter at its end remain.
     """
 
     def __init__(self, path: str, most: int) -> None:
@@ -36,7 +31,7 @@ class LogLimit:
         self._last = (0, time.monotonic())
         self._pause = _SOONEST
         self.was_full = False
-        """Whether the disk of a regular file was seen to have no space left."""
+        """Whether the disk was seen without space left."""
         self.due: float | None = time.monotonic() + _SOONEST
         """When to look again, by the monotonic clock."""
 

@@ -1,29 +1,25 @@
-"""What became of a job: from its process's end, its output and its GPUs to a sentence."""
+"""What became of a job: a sentence, from the exit of its process, its output and its GPUs."""
 
 from __future__ import annotations
 
 import re
 import signal
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import Any
 
-from ..logs.log_reader import LogReader
+from ..log_reader import LogReader
 from ..store.attempt import GpuUsage
 from ..store.job import Job
 from ..store.states import CANCELLED, COMPLETED, FAILED, NODE_FAIL, OUT_OF_MEMORY, TIMEOUT
 
-_TAIL = 32768
-"""Bytes at the end of the output in which an error is looked for."""
 _GPU_MEMORY = re.compile(r"^.*(?:CUDA out of memory|CUDA error: out of memory).*$", re.MULTILINE)
 _OF_CACHES = re.compile(r"(?<=\.) GPU \d+ has a total .*")
 _MEMORY = re.compile(r"^(?:MemoryError|numpy\S*MemoryError)\b.*$", re.MULTILINE)
 _KILLED_RANK = re.compile(r"failed \(exitcode: -(\d+)\) local_rank: (\d+) \(pid: (\d+)\)")
 """As torch.distributed.elastic logs it."""
 _LONGEST = 300
-_ENOUGH = 3
-"""Readings of a GPU after which it is said that it was not used."""
 _UNUSED = 64 * 2**20
-"""Bytes by which the memory of a GPU that nobody uses may vary."""
+"""Bytes by which the memory of an unused GPU may vary."""
 _ASKED = {
     TIMEOUT: ("TimeLimit", "The time limit was reached."),
     CANCELLED: ("None", "Cancelled."),
@@ -31,34 +27,14 @@ _ASKED = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """The fields that the end of a job changes."""
-
-    state: str
-    reason: str = "None"
-    detail: str = ""
-    exit_code: int | None = None
-    exit_signal: int | None = None
-
-
 def outcome(
     job: Job, code: int, ended_by: str | None, killed_for_memory: str, begins: Mapping[str, int]
-) -> Outcome:
-    """Tell what became of a job.
+) -> dict[str, Any]:
+    """Return the fields of a job that its end changes.
 
-    Parameters
-    ----------
-    job : Job
-        As it ran.
-    code : int
-        The exit code of its process, negative for a signal.
-    ended_by : str or None
-        The state that ending it ourselves leads to.
-    killed_for_memory : str
-        What the kernel says of that.
-    begins : mapping of str to int
-        The files of its output, and how many bytes of each are older than this attempt.
+    `code` is the exit code of its process, negative for a signal; `ended_by` the state that ending
+    it ourselves leads to; `killed_for_memory` what the kernel says of that. `begins` has the files
+    of its output, and how many bytes of each are older than this attempt.
     """
     if ended_by:
         state, (reason, told) = ended_by, _ASKED[ended_by]
@@ -74,17 +50,12 @@ def outcome(
         state, reason = FAILED, "RaisedSignal:9"
     else:
         state, reason, told = FAILED, "NonZeroExitCode", f"It ended with exit code {code}."
-    return Outcome(
-        state=state,
-        reason=reason,
-        detail=told,
-        exit_code=code if code >= 0 else None,
-        exit_signal=-code if code < 0 else None,
-    )
+    how = {"exit_code": code} if code >= 0 else {"exit_signal": -code}
+    return {"state": state, "reason": reason, "detail": told} | how
 
 
 def _killed_rank(job: Job, begins: Mapping[str, int]) -> str:
-    """Return a sentence if torchrun tells of a rank that a signal has ended, and it went on."""
+    """Return a sentence if torchrun reports a rank that a signal has ended, and went on."""
     if job.spec.torchrun:
         for text in _last_lines(begins):
             if found := _KILLED_RANK.search(text):
@@ -94,7 +65,7 @@ def _killed_rank(job: Job, begins: Mapping[str, int]) -> str:
 
 def _last_lines(begins: Mapping[str, int]) -> Iterator[str]:
     for path, begin in [*begins.items()][::-1]:  # errors first
-        if piece := LogReader(path, -_TAIL).read():
+        if piece := LogReader(path, -32768).read():
             begin = begin if begin <= piece.size else 0  # emptied meanwhile
             yield piece.data[max(0, begin - piece.start) :].decode(errors="replace")
 
@@ -112,11 +83,11 @@ def _out_of_memory(job: Job, begins: Mapping[str, int]) -> str:
 
 
 def unused_gpus(job: Job, usage: Mapping[str, GpuUsage]) -> str:
-    """Return a sentence if a job did not use its GPUs, from what was seen of them."""
+    """Return a sentence if a job did not use its GPUs."""
     unused = [
         uuid
         for uuid, seen in usage.items()
-        if seen.samples >= _ENOUGH
+        if seen.samples >= 3  # or it is too early to tell
         and not seen.load_peak
         and seen.memory_peak - seen.memory_first < _UNUSED
     ]

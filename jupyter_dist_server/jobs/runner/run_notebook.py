@@ -18,7 +18,7 @@ from ..job_command import fill_pattern
 from ..variables import KERNEL_FOLDER
 
 _LONGEST = 90
-"""Bytes in the path of a folder for sockets; with their names they must fit into 103 on macOS."""
+"""Bytes of a folder for sockets; with their names they must fit into 103 on macOS."""
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 
@@ -33,10 +33,10 @@ def read_value(text: str) -> Any:
 
 
 def _kernel_manager(folder: str) -> type[Any]:
-    """Return what starts kernels: ipykernel's listen on sockets in a private folder.
+    """Return a class that starts kernels; ipykernel's listen on sockets in a private folder.
 
-    By default they listen on TCP, where all users can connect, and each log began with ipykernel's
-    warning of it.
+    By default they listen on TCP, where all users can connect, and each log begins with ipykernel's
+    warning of that.
     """
     from jupyter_client.manager import AsyncKernelManager
 

@@ -1,7 +1,7 @@
-"""The runner of one job: it holds the job's GPUs, starts it, ends it, and writes what became of it.
+"""The runner of one job: holds its GPUs, starts it, ends it, and writes what became of it.
 
-It outlives the dispatcher, the server and whoever submitted the job. The job's code starts only
-after RUNNING is in the store, and ends with the runner, however that ends.
+It outlives the dispatcher, the server and the process that submitted the job. The job's code starts
+only after RUNNING is in the store, and ends with the runner, however that ends.
 """
 
 from __future__ import annotations
@@ -12,53 +12,27 @@ import resource
 import select
 import signal
 import time
-from dataclasses import asdict, replace
+from typing import Any
 
 from ...common.errors import DistError
 from ...common.files.inherited_lease import InheritedLease
+from ...common.patience import patience
 from ...common.processes.control_groups import MemoryWatch
 from ...common.processes.process_ref import ProcessRef, give_memory_back
-from ..end_file import leave_end, write_end
 from ..job_command import job_command, job_environment, log_paths, make_folders
-from ..launch.ensure_dispatcher import ensure
-from ..recovery import any_is_lost
+from ..job_end import any_is_lost, leave_end, write_end
+from ..launch import ensure
 from ..store.job import Job
-from ..store.states import (
-    CANCELLED,
-    COMPLETING,
-    FAILED,
-    NODE_FAIL,
-    NOT_STARTED,
-    RUNNING,
-    TIMEOUT,
-)
+from ..store.states import CANCELLED, COMPLETING, FAILED, NODE_FAIL, NOT_STARTED, RUNNING, TIMEOUT
 from ..store.store import Store
-from .descendants import Descendant, alive_after, descendants, names, send
+from .descendants import Descendant, alive_after, descendants, names, send, to_warn
 from .job_process import become_job
-from .limit_signal import to_warn
 from .log_limit import LogLimit
-from .outcome import Outcome, outcome, unused_gpus
-
-_COMMIT_FOR = 60.0
-"""Seconds for which writing the job's end is tried, before it is left in a file."""
-_TOGETHER = 2.0
-"""Seconds within which all processes of a user get SIGTERM when the machine is shut down."""
-_LONGEST = 86_400.0
-"""Seconds between two looks, at most: `poll` cannot wait for more than 24 days."""
+from .outcome import outcome, unused_gpus
 
 
 class Runner:
-    """Runs one job.
-
-    Parameters
-    ----------
-    store : Store
-        Where the job is.
-    job : Job
-        In CONFIGURING.
-    lease : InheritedLease or None
-        Of its GPUs and cores.
-    """
+    """Runs one job, which is CONFIGURING; the lease has its GPUs and cores."""
 
     def __init__(self, store: Store, job: Job, lease: InheritedLease | None) -> None:
         self._store = store
@@ -70,7 +44,7 @@ class Runner:
         self._kill_at: float | None = None
         self._is_killed = False
         self._told = ""
-        """Which processes it was said of that they do not end."""
+        """The processes that the store says do not end."""
         self._signal_sent = False
         self._started = 0.0
         self._ends_at: float | None = None
@@ -78,7 +52,7 @@ class Runner:
         self._memory = MemoryWatch()
         self._log_limits: list[LogLimit] = []
         self._begins: dict[str, int] = {}
-        """The files of its output, and how long they were before this attempt."""
+        """The files of its output, and their sizes before this attempt."""
         self._wakeup, sender = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
         self._poll.register(self._wakeup, select.POLLIN)
@@ -98,29 +72,19 @@ class Runner:
         try:
             child, release = self._fork()
         except (OSError, DistError) as error:
-            refused = Outcome(state=FAILED, reason="JobLaunchFailure", detail=_first_line(error))
-            self._finish(refused)
+            self._finish(FAILED, "JobLaunchFailure", _first_line(error))
             return
         now, limit = time.time(), self.job.limit
         self._started = time.monotonic()
         self._ends_at = None if limit is None else self._started + limit
-        ours = ProcessRef.of(os.getpid())
-        started = self._store.move(
-            self.job,
-            RUNNING,
-            reason="None",
-            detail="",
-            started=now,
-            ends_by=None if limit is None else now + limit,
-            runner_pid=ours.pid,
-            runner_start=ours.start_ticks,
-            boot=ours.boot,
-        )
-        if not started:  # cancelled meanwhile: its code has not run
+        us, ends_by = ProcessRef.of(os.getpid()), None if limit is None else now + limit
+        runner = {"runner_pid": us.pid, "runner_start": us.start_ticks, "boot": us.boot}
+        fields = {"reason": "None", "detail": "", "started": now, "ends_by": ends_by} | runner
+        if not self._store.move(self.job, RUNNING, **fields):  # cancelled: its code has not run
             os.close(release)
             os.waitpid(child, 0)
             if self._store.get(self.job.id).cancel_at is not None:
-                self._finish(Outcome(state=CANCELLED, detail=NOT_STARTED))
+                self._finish(CANCELLED, "None", NOT_STARTED)
             return
         self.job = self._store.get(self.job.id)
         os.write(release, b"!")
@@ -130,7 +94,10 @@ class Runner:
         self._end_leftovers()
         for log in self._log_limits:
             log.look()
-        self._finish(self._outcome(status))
+        if refused := os.read(self._refused, 4096).decode(errors="replace"):
+            self._finish(FAILED, "JobLaunchFailure", refused)
+        else:
+            self._finish(**self._outcome(os.waitstatus_to_exitcode(status)))
 
     def _fork(self) -> tuple[int, int]:
         """Fork the job's process; it waits for a byte, and ends if none comes."""
@@ -162,7 +129,7 @@ class Runner:
         return child, release
 
     def _watch(self, child: int) -> int:
-        """Wait for the job's end, and end it when it is time; return the status of `waitpid`."""
+        """Wait for the job's end, or end it when it is time; return the status of `waitpid`."""
         status = None
         while True:
             # Adopted orphans are reaped here, too.
@@ -172,7 +139,8 @@ class Runner:
                         status = ended[1]
             if status is not None:
                 self._note_shutdown(os.waitstatus_to_exitcode(status))
-                if self._is_over():
+                # Unless what the job's process left behind has grace time left.
+                if self._ended_by is None or self._is_killed or not descendants():
                     return status
             self._look()
             moments = [self._kill_at, self._signal_at(), self._ends_at]
@@ -182,22 +150,19 @@ class Runner:
             self._on_time(child)
 
     def _note_shutdown(self, code: int) -> None:
-        """If a shutdown has ended the job's process, let what that has left behind end, too."""
+        """If a shutdown has ended the job's process, let what it has left behind end, too."""
         if self._ended_by is None and code in (-signal.SIGTERM, 128 + signal.SIGTERM):
-            until = time.monotonic() + _TOGETHER
+            until = time.monotonic() + patience.cleanup
             while not self.asked_to_end and (left := until - time.monotonic()) > 0:
                 self._sleep(left)
         if self.asked_to_end and code:
             self._end(NODE_FAIL)
 
-    def _is_over(self) -> bool:
-        """Tell whether what the job's process has left behind has no time of its own to end."""
-        return self._ended_by is None or self._is_killed or not descendants()
-
     def _sleep(self, seconds: float | None) -> None:
         """Wait for a signal, or until somebody has removed a file of the lease."""
-        seconds = None if seconds is None else min(max(0.0, seconds), _LONGEST)
-        ready = self._poll.poll(None if seconds is None else seconds * 1000 + 1)
+        # `poll` cannot wait for more than 24 days.
+        most = None if seconds is None else min(max(0.0, seconds), 86_400.0) * 1000 + 1
+        ready = self._poll.poll(most)
         with contextlib.suppress(BlockingIOError):
             os.read(self._wakeup, 4096)
         if self._lease and any(descriptor != self._wakeup for descriptor, _ in ready):
@@ -262,13 +227,12 @@ class Runner:
             send(processes, signal.SIGCONT)
 
     def _end_leftovers(self) -> None:
-        """End what the job has left behind, and wait until it is gone."""
         while processes := descendants():
             send(processes, signal.SIGKILL)
-            self._tell_who_stays(alive_after(processes, 2.0))
+            self._tell_who_stays(alive_after(processes, patience.cleanup))
 
     def _tell_who_stays(self, processes: list[Descendant]) -> None:
-        """Say which processes SIGKILL has not ended: they are in the kernel, or another user's."""
+        """Name the processes that SIGKILL has not ended: in the kernel, or another user's."""
         if not (told := names(processes)) or self._told == told:
             return
         with contextlib.suppress(DistError):
@@ -279,35 +243,31 @@ class Runner:
             self.job = self._store.get(self.job.id)
             self._told = told
 
-    def _outcome(self, status: int) -> Outcome:
-        if refused := os.read(self._refused, 4096).decode(errors="replace"):
-            return Outcome(state=FAILED, reason="JobLaunchFailure", detail=refused)
-        code = os.waitstatus_to_exitcode(status)
+    def _outcome(self, code: int) -> dict[str, Any]:
         told = ""
         if code in (-signal.SIGKILL, 128 + signal.SIGKILL):
             words = self._memory.explain()
             told = f"Ended by signal 9 (SIGKILL){words}" if words else ""
         found = outcome(self.job, code, self._ended_by, told, self._begins)
+        details = [found["detail"]]
         with contextlib.suppress(DistError):
-            unused = unused_gpus(self.job, self._store.usage(self.job))
-            found = replace(found, detail=f"{found.detail} {unused}".strip())
+            details.append(unused_gpus(self.job, self._store.usage(self.job)))
         if full := [log.path for log in self._log_limits if log.was_full]:
-            told = f"The disk of {' and '.join(full)} was full: output may be missing."
-            found = replace(found, detail=f"{found.detail} {told}".strip())
-        return found
+            details.append(f"The disk of {' and '.join(full)} was full: output may be missing.")
+        return found | {"detail": " ".join(filter(None, details))}
 
-    def _finish(self, found: Outcome) -> None:
-        """Write the job's end; where that cannot be done, leave it in a file."""
-        fields = asdict(found) | {"ended": time.time()}
-        until = time.monotonic() + _COMMIT_FOR
+    def _finish(self, state: str, reason: str, detail: str, **fields: int) -> None:
+        """Write the job's end, or leave it in a file."""
+        end = {"state": state, "reason": reason, "detail": detail, "ended": time.time()} | fields
+        until = time.monotonic() + 2 * patience.program
         while True:
             try:
-                write_end(self._store, self.job, fields)
+                write_end(self._store, self.job, end)
                 return
             except DistError:
                 # A machine that is shut down does not wait for us.
                 if self.asked_to_end or time.monotonic() > until:
-                    leave_end(self._store, self.job, fields)
+                    leave_end(self._store, self.job, end)
                     return
                 self._sleep(1.0)
 

@@ -1,4 +1,4 @@
-"""The process that forks runners: it has imported what they need, and has no database open.
+"""Forks runners: a process that has imported what they need, and has no database open.
 
 SQLite must not be carried across a fork (https://www.sqlite.org/howtocorrupt.html), so the
 dispatcher forks this one before it opens the store.
@@ -20,20 +20,23 @@ from typing import NoReturn
 
 import msgspec
 
-from ...common.processes.process_ref import call_ourselves
+from ...common.files.inherited_lease import InheritedLease
+from ...common.files.own_files import own
+from ...common.patience import patience
+from ...common.processes.process_ref import adopt_descendants, boot_id, call_ourselves
 from ...common.protocol.agents.zygote_messages import StartRunner, decode_start_runner
-from .run_job import run_job
+from ..job_command import job_environment, remove_folders
+from ..launch import ensure
+from ..store.job import Job
+from ..store.states import CONFIGURING
+from ..store.store import Store
+from .runner import Runner
 
 _PDEATHSIG = 1
-_LONGEST = 65536
-_MOST = 1024
-"""Descriptors that come with one message."""
-_STOPPED_FOR = 5.0
-"""Seconds after which a zygote that is stopped is killed, if a job waits for it."""
 
 
 class RunnerZygote:
-    """The dispatcher's end: forks the zygote, and has runners forked by it."""
+    """The dispatcher's end: forks the zygote, and has it fork runners."""
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -45,34 +48,25 @@ class RunnerZygote:
             _serve(theirs)
             os._exit(0)
         theirs.close()
-        self._socket.settimeout(_STOPPED_FOR)
+        self._socket.settimeout(patience.busy_answer)
         self._stopped_since: float | None = None
 
     def fileno(self) -> int:
-        """Return a descriptor that can be read once the zygote has ended."""
+        """Return a descriptor that becomes readable once the zygote has ended."""
         return self._socket.fileno()
 
     def run(self, folder: Path, job: int, launch: str, descriptors: list[int]) -> None:
-        """Have a job run, which gets the descriptors of its lease.
+        """Have a job run, with the descriptors of its lease.
 
-        Raises
-        ------
-        OSError
-            If the zygote has ended, or reads nothing any more.
+        `OSError` if the zygote has ended, or no longer reads.
         """
         order = msgspec.json.encode(StartRunner(str(folder), job, launch))
         socket.send_fds(self._socket, [order], descriptors)
 
     def end_if_stopped(self) -> float:
-        """Kill the zygote if it has been stopped (SIGSTOP) for a while.
+        """Kill the zygote if it stays stopped (SIGSTOP); return when to look again, in seconds.
 
-        The locks of jobs that it has not forked a runner for are free then, so that these wait
-        again.
-
-        Returns
-        -------
-        float
-            Seconds after which to look again while a job waits for it.
+        That frees the locks of jobs that it has not forked a runner for, so that these wait again.
         """
         now, told = time.monotonic(), None
         with contextlib.suppress(ChildProcessError):  # it has ended
@@ -81,17 +75,17 @@ class RunnerZygote:
             self._stopped_since = None
         elif self._stopped_since is None:
             self._stopped_since = now
-        elif now - self._stopped_since >= _STOPPED_FOR:
+        elif now - self._stopped_since >= patience.busy_answer:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
-        return _STOPPED_FOR
+        return patience.busy_answer
 
 
 def _end_with(dispatcher: int) -> None:
-    """End when the dispatcher does, even while stopped: orders that are not read are dropped then.
+    """End when the dispatcher does, even while stopped: that drops unread orders.
 
     Their locks are free then, so that the jobs wait again. A fork clears this: runners go on. It is
-    the end of the thread that forks which counts; the dispatcher's main thread, which ends with it.
+    the end of the thread that forks that counts: the dispatcher's main thread, which ends with it.
     """
     ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != dispatcher:  # it has ended before that
@@ -105,7 +99,7 @@ def _serve(orders: socket.socket) -> None:
     gc.freeze()  # keeps the collector from touching, and so copying, pages shared with runners
     gc.enable()
     while True:
-        message, descriptors, _, _ = socket.recv_fds(orders, _LONGEST, _MOST)
+        message, descriptors, _, _ = socket.recv_fds(orders, 65536, 1024)  # at most
         if not message:
             return
         try:
@@ -124,9 +118,60 @@ def _become_runner(order: StartRunner, descriptors: list[int]) -> NoReturn:
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
-        run_job(Path(order.folder), order.job, order.launch, descriptors)
+        _run_job(Path(order.folder), order.job, order.launch, descriptors)
         os._exit(0)
     except BaseException:
         traceback.print_exc()
     finally:
         os._exit(1)  # whatever happens, it must not go on as a second zygote
+
+
+def _run_job(folder: Path, id: int, launch: str, descriptors: list[int]) -> None:
+    call_ourselves("dist-runner")
+    adopt_descendants()
+    lock = own(descriptors[0])  # tells that the job has a runner, until this process ends
+    lease = InheritedLease(descriptors[1:]) if descriptors[1:] else None
+    store = Store(folder)
+    job = store.get(id)
+    ended, asked_to_end = None, False
+    if (job.state, job.launch) == (CONFIGURING, launch) and job.boot == boot_id():
+        runner = Runner(store, job, lease)
+        runner.run()
+        ended, asked_to_end = store.get(id), runner.asked_to_end
+    if lease:
+        lease.close()
+    remove_folders(job, store)
+    lock.close()
+    if not asked_to_end:  # a shutdown: nothing is to start now
+        ensure(store)
+    if ended and ended.is_ended:
+        _notify(store, ended)
+    store.close()
+
+
+def _notify(store: Store, job: Job) -> None:
+    """Run the ``--notify`` command of a job; the job's own GPUs are free by now."""
+    if not job.spec.notify:
+        return
+    import logging  # not above: each runner would carry them
+    import subprocess
+
+    environment = job_environment(job, store) | {
+        "JDIST_JOB_LABEL": job.label,
+        "JDIST_JOB_STATE": job.state,
+        "JDIST_JOB_REASON": job.reason,
+        "JDIST_JOB_DETAIL": job.detail,
+        "JDIST_JOB_EXIT_CODE": "" if job.exit_code is None else str(job.exit_code),
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+    try:
+        subprocess.run(
+            ["/bin/sh", "-c", job.spec.notify],
+            cwd=job.spec.cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            timeout=2 * patience.program,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        logging.getLogger(__name__).warning("Job %s: --notify failed: %s", job.label, error)

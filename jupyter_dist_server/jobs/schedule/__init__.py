@@ -1,1 +1,1 @@
-"""Which waiting jobs and pools start, and where; runs in whatever starts a job or a pool."""
+"""Which waiting jobs and pools start, and where; runs in the process that starts one."""

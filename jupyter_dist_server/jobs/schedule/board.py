@@ -1,35 +1,37 @@
-"""Boards: what those who wait for GPUs or cores show each other, across users.
+"""Boards: what waiting users show each other.
 
 A board is a file in the folder that all users share; it counts while its process lives. The
-dispatcher of a user's queue has one, with the first of its entries, and each pool that waits. What
-a board says decides on the order alone, never on who has a GPU, so a board that lies delays at
-most.
+dispatcher of a user's queue has one, with the first of its entries, and so has each waiting pool. A
+board decides on the order alone, never on who has a GPU, so a false board delays at most.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import attrgetter
 from typing import Annotated
 
 import msgspec
 
-from ...common.files.shared_folder import folder
+from ...common.files.shared_folder import folder, is_free, lock_file
+from ...common.patience import patience
 from ..leases.held_file import HeldFile, name_of, read_held
-from .wants import Want
+from .wants import Want, copied
 
 JOBS, POOL = "jobs", "pool"
 _SUFFIX = ".board"
 _LONGEST = 1 << 16
 """Bytes of a board; a longer one is cut at whole entries."""
 _MOST_BOARDS = 64
-"""Boards of one user that count."""
 _MOST = 256
-"""Entries of one user that count, for others."""
+"""Entries of one user that count for others."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**20)]
 _Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -39,7 +41,7 @@ _Uuids = Annotated[list[_Word], msgspec.Meta(max_length=1024)]
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What somebody waits for; `count` times the same, one after the other."""
+    """One thing that is waited for; `count` times the same, one after the other."""
 
     id: _Word
     queued: _Moment
@@ -59,10 +61,8 @@ class Content(msgspec.Struct, frozen=True, omit_defaults=True):
     """The file."""
 
     kind: _Word
-    """``jobs`` for a dispatcher, ``pool`` for a pool."""
     pid: int
     store: _Word = ""
-    """Which queue the dispatcher serves."""
     sees: _Uuids = []
     """UUIDs of the GPUs that its owner sees; in a container these are not all."""
     queue: list[Entry] = []
@@ -79,7 +79,7 @@ class Posted:
     """Nanoseconds since the epoch: its file's time."""
     content: Content
     may_be_head: bool = True
-    """Whether it counts that one of its entries is said to be the head."""
+    """Whether it counts that it calls one of its entries the head."""
 
     @property
     def wants(self) -> Iterator[Want]:
@@ -91,22 +91,17 @@ class Posted:
                 self._id(entry),
                 self.user,
                 min(entry.queued, now),
-                gpus=entry.gpus,
                 only=frozenset(only) if entry.gpus else None,
-                limit=entry.limit,
-                cpus=entry.cpus,
-                memory=entry.memory,
-                share=entry.share,
-                priority=entry.priority,
                 head_since=self._head_since(entry),
                 name=_printable(entry.name),
+                **copied(entry),
             )
             for place in range(min(entry.count, _MOST)):
                 yield replace(want, id=f"{want.id}+{place}") if place else want
 
     @property
     def head(self) -> str | None:
-        """The entry that is said to be the head, as its `Want` is called."""
+        """The entry that it calls the head, by the id of its `Want`."""
         heads = (one for one in self.content.queue if one.head_since is not None)
         return next((self._id(one) for one in heads), None)
 
@@ -119,7 +114,7 @@ class Posted:
 
 
 def posted() -> list[Posted]:
-    """Return all boards, in the order of their names; what is malformed is left out."""
+    """Return all valid boards, in the order of their names."""
     found = []
     decode = msgspec.json.Decoder(Content).decode
     for name, about, content in read_held(folder(), _SUFFIX, decode, _LONGEST, _MOST_BOARDS):
@@ -130,7 +125,7 @@ def posted() -> list[Posted]:
 
 
 def wants_of(boards: Iterable[Posted]) -> Iterator[Want]:
-    """Yield the entries of boards; of each user the first few hundred."""
+    """Yield the entries of boards, of each user the first few hundred."""
     counted = Counter[int]()
     for board in boards:
         for want in board.wants:
@@ -141,15 +136,7 @@ def wants_of(boards: Iterable[Posted]) -> Iterator[Want]:
 
 
 class Board:
-    """A board of ours, from the first entry until it is taken down, or this process ends.
-
-    Parameters
-    ----------
-    kind : str
-        ``jobs`` or ``pool``.
-    store : str
-        Which queue it is of.
-    """
+    """Our own board, from the first entry until it is taken down, or this process ends."""
 
     def __init__(self, kind: str, store: str = "") -> None:
         self._kind = kind
@@ -159,14 +146,9 @@ class Board:
         self.name = f"{kind}-{os.urandom(8).hex()}{_SUFFIX}"
 
     def show(self, wants: Sequence[Want], sees: Collection[str] = ()) -> None:
-        """Show what is waited for; without entries, nothing is shown.
+        """Show what is waited for, in its order; without entries, show nothing.
 
-        Parameters
-        ----------
-        wants : sequence of Want
-            In their order.
-        sees : collection of str
-            UUIDs of the GPUs that there are, as far as we see.
+        `sees` has the UUIDs of the GPUs that there are, as far as we see.
         """
         if not wants:
             self.close()
@@ -210,24 +192,30 @@ def _printable(text: str) -> str:
 
 
 def _grouped(wants: Iterable[Want]) -> Iterator[Entry]:
-    """Put entries together that nothing but their place tells apart."""
-
-    def same(want: Want) -> tuple[object, ...]:
-        return want.shape, want.priority, want.queued, want.head_since
-
+    """Group entries that only their place tells apart."""
+    same = attrgetter("shape", "priority", "queued", "head_since")
     for _, group in groupby(wants, key=same):
         first, *others = group
         yield Entry(
             first.id[:200],
             first.queued,
-            first.gpus,
-            1 + len(others),
-            None if first.only is None else sorted(first.only),
-            first.limit,
-            first.cpus,
-            first.memory,
-            first.share,
-            first.priority,
-            None if first.head_since == float("inf") else first.head_since,
-            first.name[:200],
+            count=1 + len(others),
+            only=None if first.only is None else sorted(first.only),
+            head_since=None if first.head_since == float("inf") else first.head_since,
+            name=first.name[:200],
+            **copied(first),
         )
+
+
+@contextlib.contextmanager
+def order_lock() -> Iterator[bool]:
+    """Wait until no other process looks and takes; tell whether that is so.
+
+    It only keeps them from wanting the same GPU at once. GPUs have their own locks, so a process
+    that does not get this one in time goes on without it: any user may hold it for ever.
+    """
+    with lock_file(folder() / "order.lock") as file:
+        until = time.monotonic() + patience.answer
+        while not (got := is_free(file, fcntl.LOCK_EX)) and time.monotonic() < until:
+            time.sleep(0.005)  # flock knows no limit
+        yield got

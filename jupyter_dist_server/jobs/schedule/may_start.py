@@ -1,4 +1,4 @@
-"""Which pending jobs may start at all, and why the others may not: before any GPU is looked at."""
+"""Which pending jobs may start at all, and why not the others, before any GPU is looked at."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from ..store.slurm_formats import write_moment
 from ..store.states import COMPLETED
 
 HELD = "JobHeldUser", "Held; “jdist release” lets it start."
-"""Reason and detail of a held job."""
 NEVER = "DependencyNeverSatisfied"
-"""Reason of a job that depends on one which ended otherwise."""
 ANY = "?"
 """Begins the types of a job's dependencies if one of them is enough."""
 
@@ -25,14 +23,11 @@ class Obstacle:
     reason: str
     detail: str
     until: float | None = None
-    """When that is over, if a clock decides it."""
-
-
-_HELD = Obstacle(*HELD)
+    """When a clock ends it, if one does."""
 
 
 def write_dependency(kind: str, label: str) -> str:
-    """Write a dependency on a job as the option has it: ``afterok:12``, ``after:12+5``."""
+    """Write a dependency as its option: ``afterok:12``, ``after:12+5``."""
     kind, plus, minutes = kind.removeprefix(ANY).partition("+")
     return f"{kind}:{label}{plus}{minutes}"
 
@@ -58,7 +53,6 @@ def _unmet(other: Job, kind: str, now: float) -> Obstacle | None:
 
 
 def _all_unmet(others: Sequence[tuple[Job, str]], now: float) -> Obstacle | None:
-    """Tell what the dependencies of a job wait for, if they do."""
     unmet = [found for other, kind in others if (found := _unmet(other, kind, now))]
     never = [one for one in unmet if one.reason == NEVER]
     is_any = any(kind.startswith(ANY) for _, kind in others)
@@ -78,23 +72,9 @@ def obstacles(
     dependencies: Mapping[int, Sequence[tuple[Job, str]]],
     now: float,
 ) -> dict[int, Obstacle]:
-    """Tell why pending jobs may not start.
+    """Tell by id which pending jobs, in the user's order, may not start.
 
-    Parameters
-    ----------
-    pending : sequence of Job
-        In the user's order.
-    active : iterable of Job
-        Those that a runner has.
-    dependencies : mapping
-        Other jobs and the type of the dependency, by id.
-    now : float
-        Seconds since the epoch.
-
-    Returns
-    -------
-    dict
-        By id; jobs that may start are not in it.
+    `dependencies` has by id the other jobs, and the type of the dependency on each.
     """
     running = list(active)
     arrays = Counter(job.array for job in running)
@@ -118,7 +98,7 @@ def obstacles(
 
 
 def _family(job: Job) -> int:
-    """Return what tasks of one array have in common, and no other job has."""
+    """Return what the tasks of one array, and no other jobs, have in common."""
     return -job.id if job.array is None else job.array
 
 
@@ -131,7 +111,7 @@ def _obstacle(
     now: float,
 ) -> Obstacle | None:
     if job.held:
-        return _HELD
+        return Obstacle(*HELD)
     if unmet := _all_unmet(others, now):
         return unmet
     if job.begin is not None and job.begin > now:

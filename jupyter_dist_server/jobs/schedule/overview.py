@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,13 +29,12 @@ BATCH, OTHER = "batch", "other"
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One line of ``jdist queue``: somebody who has something, or waits for it."""
+    """One line of ``jdist queue``: what has something, or waits for it."""
 
     id: str
     """``12`` or ``12_3`` of a job, ``p-3f2a…`` of a pool."""
     user: str
     name: str
-    """Of the job, or the notebook."""
     kind: str
     """``batch``, ``pool``, or ``other``: a program that locks a GPU itself."""
     state: str
@@ -42,39 +42,29 @@ class Row(msgspec.Struct, frozen=True):
     gpu_uuids: tuple[str, ...] = ()
     limit: float | None = None
     since: float | None = None
-    """When it started, or, while it waits, since when it does."""
+    """When it started or, while it waits, was queued."""
     ends_by: float | None = None
     idle_since: float | None = None
-    """Since when no cell has run in a pool, or all GPUs of an own job have done nothing."""
+    """Since when no cell has run in a pool, or all GPUs of an own job have been idle."""
     reason: str = ""
     detail: str = ""
     expected: Expected | None = None
-    """When it is expected to start, if that was asked for and is known."""
+    """When it is expected to start, if asked for and known."""
     job: Job | None = None
     """If it is one of ours."""
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``--json`` and REST tell; `Job.to_json` tells more of a job."""
         told = {name: getattr(self, name) for name in Row.__struct_fields__ if name != "job"}
-        expected = self.expected and {
-            "start": self.expected.start,
-            "certain": self.expected.certain,
-        }
+        expected = self.expected and asdict(self.expected)
         return told | {"expected": expected, "priority": self.job.priority if self.job else None}
 
 
 def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False) -> list[Row]:
     """Return a row for everything on this machine: first what runs, then what waits, in order.
 
-    Parameters
-    ----------
-    store : Store
-        The user's own jobs.
-    gpus : GpuState or None
-        What NVML says; needed for `start`, for the order between users, and for the reasons of
-        others.
-    start : bool
-        Whether to tell when what waits is expected to start.
+    `gpus` is needed for the order between users, for the reasons of others, and for `start`: to
+    tell when what waits is expected to start.
     """
     with store.at_one_time():  # or a job that starts meanwhile would be in neither list
         active, pending, upon = store.active(), store.pending(), store.dependencies()
@@ -83,12 +73,8 @@ def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False)
     eligible = [job for job in pending if job.id not in found]
     there = situation_of(store, gpus, eligible, active, boards)
     expected = forecast(there.machine, there.held, there.ordered, there.now) if start else {}
-    mine = name_of(os.getuid()), store_name(store.folder)
-    user = mine[0]
-    rows = [
-        msgspec.structs.replace(_own(job, user, None), idle_since=_idle_since(store, job))
-        for job in active
-    ]
+    mine = user, _ = name_of(os.getuid()), store_name(store.folder)
+    rows = [_own(job, user, idle=_idle_since(store, job)) for job in active]
     for said in running():
         # A job of ours that is not active has ended: its runner is about to give back what it has.
         if said.job is None or (said.user, said.store) != mine:
@@ -116,9 +102,7 @@ def _idle_since(store: Store, job: Job) -> float | None:
     return max(idle) if idle and len(idle) == len(seen) else None
 
 
-def _own(
-    job: Job, user: str, expected: Expected | None = None, idle_since: float | None = None
-) -> Row:
+def _own(job: Job, user: str, expected: Expected | None = None, idle: float | None = None) -> Row:
     waits = job.state == PENDING
     return Row(
         id=job.label,
@@ -133,7 +117,7 @@ def _own(
         ends_by=job.ends_by,
         reason=job.reason if waits else "",
         detail=job.detail,
-        idle_since=idle_since,
+        idle_since=idle,
         expected=expected,
         job=job,
     )

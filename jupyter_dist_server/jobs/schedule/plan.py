@@ -1,9 +1,9 @@
-"""Which waiting jobs start now, on which GPUs, and when the others can be expected to.
+"""Which waiting entries start now, on which GPUs, and when to expect the others.
 
-A pure function of what boards, leases and the queue say, so that all who wait come to the same
-plan. The locks on GPUs keep it safe; a plan is only the order. The first entry that does not fit
-gets a reservation, and later ones start if they do not delay it: EASY backfilling (D. Lifka, "The
-ANL/IBM SP Scheduling System", 1995, https://doi.org/10.1007/3-540-60153-8_35).
+A pure function of boards, leases and the queue, so that all who wait come to the same plan. The
+locks on GPUs keep it safe; a plan is only the order. The first entry that does not fit gets a
+reservation, and later ones start if they do not delay it: EASY backfilling (D. Lifka, "The ANL/IBM
+SP Scheduling System", 1995, https://doi.org/10.1007/3-540-60153-8_35).
 """
 
 from __future__ import annotations
@@ -27,19 +27,17 @@ class Reservation:
     start: float
     """When the last of them is free."""
     certain: bool
-    """Whether all that are waited for have a limit."""
+    """Whether all that it waits for have a limit."""
     spare_cpus: int
-    """Cores that are left then, when it has started."""
     spare_memory: int
-    """Bytes of memory that are left then."""
+    """What is left then, when it has started, in bytes."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a pass over the queue came to."""
+    """The result of a pass over the queue."""
 
     order: tuple[str, ...]
-    """Ids of all entries, the first one first."""
     starts: Mapping[str, tuple[str, ...]]
     """The UUIDs of the GPUs of each entry that starts now."""
     reasons: Mapping[tuple[object, ...], str]
@@ -51,7 +49,7 @@ class Plan:
     """All GPUs that an entry that starts could be given; a pool chooses among them."""
 
     def reason(self, want: Want) -> str | None:
-        """Return why an entry waits, or `None` if it starts."""
+        """Return why an entry waits; `None` if it starts."""
         if want.id in self.starts:
             return None
         if self.head and self.head.id == want.id:
@@ -87,10 +85,8 @@ class _Room:
 
     def _has_space(self, uuid: str, share: int) -> bool:
         used = [one.share for one in self.users[uuid]]
-        return (
-            None not in used
-            and sum(map(int, filter(None, used))) + share <= (self.machine.gpus[uuid])
-        )
+        space = self.machine.gpus[uuid] - sum(size or 0 for size in used)
+        return None not in used and share <= space
 
     def reserve(self, want: Want, now: float) -> Reservation:
         """Choose the GPUs that are free soonest for an entry that does not fit."""
@@ -116,19 +112,7 @@ class _Room:
 
 
 def plan(machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: float) -> Plan:
-    """Decide what starts now.
-
-    Parameters
-    ----------
-    machine : Machine
-        What there is.
-    held : iterable of Held
-        What others have.
-    ordered : sequence of Want
-        All who wait, see `in_order`.
-    now : float
-        Seconds since the epoch.
-    """
+    """Decide which entries, in the order of `in_order`, start now."""
     room = _Room(machine, held)
     starts: dict[str, tuple[str, ...]] = {}
     choices: dict[str, tuple[str, ...]] = {}
@@ -172,38 +156,27 @@ def plan(machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: f
 
 def never(machine: Machine, want: Want) -> str | None:
     """Say why an entry cannot start on this machine as it is now."""
-    there = len(machine.gpus)
-    if want.only is not None:
-        there = len(want.only & machine.gpus.keys())
-        if there < want.gpus <= len(want.only):
-            return "ReqNodeNotAvail"
-    too_large = (
-        want.gpus > 0
-        and want.share is not None
-        and all(
-            want.share > size
-            for uuid, size in machine.gpus.items()
-            if not want.only or uuid in want.only
-        )
-    )
+    only = machine.gpus.keys() if want.only is None else want.only
+    sizes = [size for uuid, size in machine.gpus.items() if uuid in only]
     if want.gpus and not machine.gpus:  # where it was submitted, there were some
         return "ReqNodeNotAvail"
-    if there < want.gpus or want.cpus > machine.cpus or want.memory > machine.memory or too_large:
+    if len(sizes) < want.gpus <= len(only):
+        return "ReqNodeNotAvail"
+    too_large = want.gpus and want.share is not None and want.share > max(sizes, default=0)
+    if (
+        len(sizes) < want.gpus
+        or want.cpus > machine.cpus
+        or want.memory > machine.memory
+        or too_large
+    ):
         return "BadConstraints"
     return None
 
 
 def _as_held(want: Want, gpus: tuple[str, ...], now: float) -> Held:
-    return Held(
-        id=want.id,
-        user=want.user,
-        gpus=frozenset(gpus),
-        since=now,
-        ends_by=None if want.limit is None else now + want.limit,
-        cpus=want.cpus,
-        memory=want.memory,
-        share=want.share,
-    )
+    ends_by = None if want.limit is None else now + want.limit
+    needs = want.cpus, want.memory, want.share
+    return Held(want.id, want.user, frozenset(gpus), now, ends_by, *needs)
 
 
 @dataclass(frozen=True)
@@ -212,19 +185,13 @@ class Expected:
 
     start: float
     certain: bool
-    """Whether it is that late at the most: all that it waits for have limits."""
+    """Whether it starts by then at the latest: all that it waits for have limits."""
 
 
 def forecast(
     machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: float, most: int = 200
 ) -> dict[str, Expected]:
-    """Play the plan forward, and tell when the first entries start.
-
-    Returns
-    -------
-    dict
-        By id; those that cannot start, as the machine is now, are left out.
-    """
+    """Play the plan forward; return when the first entries start, by id, if they ever do."""
     waiting = list(ordered[:most])
     running = list(held)
     found: dict[str, Expected] = {}

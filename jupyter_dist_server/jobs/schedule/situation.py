@@ -1,4 +1,4 @@
-"""What a plan is made from: the machine, what everybody has, and who waits."""
+"""What a plan is made from: the machine, who has what, and who waits."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from ...common.processes.control_groups import (
-    machine_cores,
-    machine_memory,
-    usable_cores,
-    usable_memory,
-)
+from ...common.processes import control_groups as groups
 from ...common.protocol.other_requests import InLine
 from ..leases.held_file import name_of
 from ..leases.lease import GpuLease, KnownLeaseholder, holders, running
@@ -23,7 +18,7 @@ from ..store.store_folder import store_name
 from .board import POOL, Posted, posted, wants_of
 from .plan import Plan, forecast, never, plan
 from .strangers import without_lease
-from .wants import Held, Machine, Want, in_order
+from .wants import Held, Machine, Want, copied, in_order
 
 if TYPE_CHECKING:
     from ...gpus.gpu_state import GpuState
@@ -57,29 +52,18 @@ def situation(
     store: str = "",
     strangers: Collection[str] | None = None,
 ) -> Situation:
-    """Look at leases, and bring them together with who waits.
+    """Look at leases, and bring them together with our own entries and those of others.
 
-    Parameters
-    ----------
-    gpus : GpuState or None
-        What NVML said, if anybody here needs that.
-    wants : sequence of Want
-        Our own entries.
-    others : iterable of Posted
-        The boards that count, without our own.
-    active : iterable of Job
-        Our jobs that have a runner.
-    store : str
-        See `store_name`; what leases of this store say is in `active`.
-    strangers : collection of str or None
-        UUIDs of GPUs that processes without a lease use; by default as NVML said.
+    `others` has the boards that count, without our own; `active` our jobs that have a runner, which
+    are the leases of `store`; `strangers` the UUIDs of GPUs that processes without a lease use, by
+    default as NVML says.
     """
     now, user = time.time(), name_of(os.getuid())
     leases = holders(gpus.inventory) if gpus else {}
     held = [_held(job, user) for job in active]
     ours = {one.id for one in held}
-    cores, memory = usable_cores(), usable_memory()
-    left = beside = _Beside(machine_cores() - cores, machine_memory() - memory)
+    cores, memory = groups.usable_cores(), groups.usable_memory()
+    left = beside = _Beside(groups.machine_cores() - cores, groups.machine_memory() - memory)
     for said in running():
         if said.user != user or said.store != store or str(said.job) not in ours:
             one = _leased(said, now)
@@ -148,18 +132,8 @@ def situation_of(
 ) -> Situation:
     """Look at all as a queue's dispatcher does.
 
-    Parameters
-    ----------
-    store : Store
-        The queue.
-    gpus : GpuState or None
-        What NVML said.
-    eligible, active : iterable of Job
-        Its jobs that may start, in order, and those that have a runner.
-    boards : iterable of Posted or None
-        Those of others that count; by default all.
-    head_since : mapping or None
-        Since when a job has been the head; by default as our dispatcher shows it.
+    `boards` are those of others that count, by default all; `head_since` since when a job has been
+    the head, by default as our dispatcher shows it.
     """
     return situation(
         gpus,
@@ -171,30 +145,17 @@ def situation_of(
 
 
 def wants_of_jobs(jobs: Iterable[Job], head_since: Mapping[int, float]) -> list[Want]:
-    """Return the entries of jobs that may start.
-
-    Parameters
-    ----------
-    jobs : iterable of Job
-        In the user's order.
-    head_since : mapping
-        Since when one of them has been the head.
-    """
+    """Return the entries of jobs that may start; `head_since` tells since when one is the head."""
     user = name_of(os.getuid())
     return [
         Want(
             str(job.id),
             user,
             job.queued,
-            gpus=job.gpus,
             only=frozenset(job.gpu_ids) if job.gpu_ids else None,
-            limit=job.limit,
-            cpus=job.cpus,
-            memory=job.memory,
-            share=job.share,
-            priority=job.priority,
             head_since=head_since.get(job.id, float("inf")),
             name=job.name,
+            **copied(job),
         )
         for job in jobs
     ]
@@ -202,7 +163,7 @@ def wants_of_jobs(jobs: Iterable[Job], head_since: Mapping[int, float]) -> list[
 
 @dataclass(frozen=True)
 class Waiting:
-    """Somebody who waits, and the GPUs that are reserved for that."""
+    """An entry that waits, and the GPUs that are reserved for it."""
 
     user: str
     pool: str
@@ -210,11 +171,10 @@ class Waiting:
     notebook: str
     since: float
     gpus: frozenset[str]
-    """UUIDs."""
 
 
 def first(there: Situation, wanted: Plan, want: Want) -> list[Waiting]:
-    """Tell who comes before an entry, and gets which of the GPUs that are free."""
+    """Tell who comes before an entry, and gets which of the free GPUs."""
     free = there.machine.gpus.keys() - {uuid for one in there.held for uuid in one.gpus}
     free -= set(wanted.choices.get(want.id, ()))
     by_id = {one.id: one for one in there.ordered}
@@ -248,17 +208,8 @@ def _held(job: Job, user: str) -> Held:
     since, ends_by = job.started or time.time(), job.ends_by
     if job.started is None and job.limit is not None:  # its runner writes the end at its start
         ends_by = since + job.limit
-    return Held(
-        str(job.id),
-        user,
-        frozenset(job.gpu_uuids),
-        since=since,
-        ends_by=ends_by,
-        cpus=job.cpus,
-        memory=job.memory,
-        share=job.share,
-        name=job.name,
-    )
+    needs = job.cpus, job.memory, job.share
+    return Held(str(job.id), user, frozenset(job.gpu_uuids), since, ends_by, *needs, job.name)
 
 
 def _leased(said: KnownLeaseholder, now: float) -> Held:

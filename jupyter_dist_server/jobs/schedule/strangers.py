@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from ...gpus.gpu_state import GpuState
 
 REAL_MEMORY = 64 * 2**20
-"""Bytes on a GPU above which a process uses it; less is what a desktop or a monitor has there."""
+"""Bytes on a GPU above which a process uses it; a desktop or a monitor has less."""
 
 
 def without_lease(gpus: GpuState, leases: Mapping[str, object]) -> dict[str, list[GpuProcess]]:
-    """Return the processes that use GPUs which nobody leases, by UUID, in the order of GPUs."""
+    """Return by UUID the processes that use GPUs that nobody leases, in the order of GPUs."""
     found = {
         gpu.uuid: [
             row for row in gpus.processes.get(gpu.uuid, []) if (row.memory or 0) > REAL_MEMORY

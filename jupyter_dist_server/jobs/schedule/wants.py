@@ -9,14 +9,15 @@ import heapq
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 HOUR = 3600.0
 _MOST_WAITED = 24 * HOUR
 """Seconds in line that count: what others say of theirs cannot be checked."""
 _OVERDUE = 120.0
-"""Seconds after its limit for which somebody is believed to be ending."""
+"""Seconds after its limit for which an entry is believed to be ending."""
 LEAST_ASSUMED = HOUR
-"""Seconds for which somebody without a limit is assumed to go on, at least."""
+"""Seconds that an entry without a limit is assumed to go on, at least."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,10 @@ class Want:
     id: str
     user: str
     queued: float
-    """Seconds since the epoch: when it was submitted, or released."""
+    """When it was submitted, or released."""
     gpus: int = 0
     only: frozenset[str] | None = None
-    """UUIDs of the GPUs that will do; `None` if all will."""
+    """UUIDs of suitable GPUs; `None` if all are."""
     limit: float | None = None
     """Seconds for which it runs at most."""
     cpus: int = 0
@@ -53,9 +54,15 @@ class Want:
         object.__setattr__(self, "shape", (need, self.limit))
 
 
+def copied(one: object) -> dict[str, Any]:
+    """Return the fields of a `Want` that a job or an entry of a board has, too."""
+    names = ("gpus", "limit", "cpus", "memory", "share", "priority")
+    return {name: getattr(one, name) for name in names}
+
+
 @dataclass(frozen=True)
 class Held:
-    """What somebody has: a job that runs, a pool, or a lease that only says who holds it."""
+    """What somebody has: a job that runs, a pool, or a lease of which only the holder is known."""
 
     id: str
     user: str
@@ -70,7 +77,7 @@ class Held:
     name: str = ""
 
     def end(self, now: float) -> float:
-        """Return when it ends at the latest, or, without a limit, is assumed to."""
+        """Return when it ends at the latest or, without a limit, is assumed to."""
         if self.ends_by is not None and self.has_known_end(now):
             return max(self.ends_by, now)
         return now + max(now - self.since, LEAST_ASSUMED)
@@ -99,7 +106,7 @@ def in_order(held: Iterable[Held], wants: Iterable[Want], now: float) -> list[Wa
     A user's own entries come by priority, then by age. Of the users' next entries the head stays
     the first: it was told when it starts. After it that one comes first whose user holds the fewest
     GPUs, with those of the own entries ahead, less those that it asks for, for each hour that it
-    has waited. So no user buries another, and waiting wins in the end, sooner for those that need
+    has waited. So no user buries another, and waiting wins in the end, sooner for entries that need
     many GPUs, which are rarely free together.
     """
     queues: dict[str, list[Want]] = {}

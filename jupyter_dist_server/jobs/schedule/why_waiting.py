@@ -11,46 +11,17 @@ from .situation import Situation
 from .strangers import used_by, without_lease
 
 
-def detail(
-    job: Job,
-    reason: str,
-    there: Situation,
-    wanted: Plan,
-    seen: GpuState | None,
-    *,
-    silent_since: float | None = None,
-    moved: str = "",
-) -> str:
-    """Say more about a reason of `plan`.
-
-    Parameters
-    ----------
-    job : Job
-        Which job waits.
-    reason : str
-        For what.
-    there, wanted
-        The situation, and its plan.
-    seen : GpuState or None
-        What NVML said.
-    silent_since : float or None
-        Since when it has told of no GPU at all.
-    moved : str
-        A sentence on why the first in line starts later than it was told.
-    """
+def detail(job: Job, reason: str, there: Situation, wanted: Plan, seen: GpuState | None) -> str:
+    """Return a sentence on a reason of `plan`, empty if there is no more to say."""
     gpus = len(there.machine.gpus)
     if reason == "ReqNodeNotAvail" and not gpus:
         why = (seen.inventory.reason or "").partition(": ranks ")[0].rstrip(".") if seen else ""
-        return f"No GPU has been available since {write_moment(silent_since)}: {why}."
+        return f"No GPU is available: {why}."
     if reason == "BadConstraints" and job.gpus > gpus:
         return f"It needs {format_gpus(job.gpus)}. This machine has {gpus}."
     if reason == "BadConstraints" and job.gpus and job.share is not None:
-        sizes = [
-            size
-            for uuid, size in there.machine.gpus.items()
-            if not job.gpu_ids or uuid in job.gpu_ids
-        ]
-        if job.share > max(sizes, default=0):
+        sizes = there.machine.gpus
+        if job.share > max((sizes.get(uuid, 0) for uuid in job.gpu_ids or sizes), default=0):
             return f"No GPU that it may use has {format_bytes(job.share)} of memory."
     if reason == "BadConstraints":
         return "This machine does not have the cores or the memory that it asks for."
@@ -62,7 +33,7 @@ def detail(
         free = len(there.machine.gpus.keys() - taken)
         used = _strangers(there, seen) if seen else ""
         told = f"It needs {format_gpus(job.gpus)}; {free} {'is' if free == 1 else 'are'} free."
-        return f"{told}{used}{_by_when(job, wanted)}{moved}"
+        return f"{told}{used}{_by_when(job, wanted)}"
     if reason == "Resources":
         return "It waits for cores or memory."
     head = next((want for want in there.ordered if wanted.head and want.id == wanted.head.id), None)

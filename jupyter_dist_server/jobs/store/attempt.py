@@ -6,39 +6,37 @@ import msgspec
 
 
 class GpuPoint(msgspec.Struct, array_like=True):
-    """What was seen of one GPU in a part of an attempt: of some readings in a row."""
+    """Some readings of one GPU in a row."""
 
     at: int
-    """Unix seconds of the first of them."""
+    """Unix seconds of the first."""
     load: float | None
-    """Their mean, in percent; `None` if it cannot be read."""
+    """Their mean, in percent; `None` if unknown."""
     memory: int
-    """The highest, in bytes; 0 if it is not told."""
+    """The highest, in bytes; 0 if unknown."""
 
 
 class GpuUsage(msgspec.Struct):
-    """What was seen of one GPU while a job had it."""
+    """What was read of one GPU while a job had it."""
 
     memory_first: int
-    """Bytes at the first reading."""
     memory_peak: int = 0
-    """Bytes; 0 if they are not told, as of a GPU that uses the host's memory."""
+    """Bytes; 0 if unknown, as of a GPU that uses the host's memory."""
     samples: int = 0
-    """How many readings there were."""
     load_sum: int = 0
     """Of all readings, in percent."""
     load_peak: int | None = None
-    """In percent; `None` if it cannot be read, as of a MIG instance."""
+    """In percent; `None` if unknown, as of a MIG instance."""
     idle_since: float | None = None
-    """Since when it has done nothing; `None` if it does something, or nobody knows."""
+    """`None` if it is busy, or nobody knows."""
     curve: list[GpuPoint] = []
     """The attempt in so few points that they are cheap to keep."""
     per_point: int = 1
-    """How many readings are one of them."""
+    """Readings of a point."""
 
 
 class Attempt(msgspec.Struct):
-    """A job's run, from its start to its end."""
+    """One run of a job."""
 
     job: int
     attempt: int
@@ -52,7 +50,6 @@ class Attempt(msgspec.Struct):
     exit_signal: int | None
     gpus: int | None
     usage: dict[str, GpuUsage]
-    """By UUID."""
 
 
 class Event(msgspec.Struct):
@@ -63,10 +60,8 @@ class Event(msgspec.Struct):
     job: int
     at: float
     was: str | None
-    """The state before; `None` if it was submitted."""
+    """The state before; `None` at the submission."""
     state: str
     reason: str
     name: str
-    """Of the job."""
     label: str
-    """What people call the job."""

@@ -18,7 +18,7 @@ LOG_MAX = 2**30
 """Bytes of output above which its middle is cut out."""
 
 GRACE = 30.0
-"""Seconds from SIGTERM to SIGKILL, unless the job asks for others."""
+"""Seconds from SIGTERM to SIGKILL, by default."""
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -31,43 +31,36 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     environment: str = ""
     """The hash under which the store keeps the variables."""
     setup: list[str] = []
-    """Lines that bash runs first."""
     output: str = "jdist-%j.out"
     error: str | None = None
     append: bool = False
     log_max: int = LOG_MAX
     torchrun: bool = False
     grace: float = GRACE
-    """Seconds between SIGTERM and SIGKILL."""
     signal: tuple[int, float] | None = None
     """A signal, and how many seconds before the limit it is sent."""
     signal_first: bool = False
-    """Whether the job's first process alone gets it: a script's shell."""
+    """Whether only the job's first process gets it: a script's shell."""
     requeue: int = 0
     """How often it is started again after its runner or the machine failed."""
     requeue_on: list[int] = []
-    """Exit codes after which it is started again."""
     max_jobs: int | None = None
-    """How many jobs of its name run at once."""
     array_limit: int | None = None
     """How many tasks of its array run at once."""
     singleton: bool = False
     """Whether it waits until no other job of its name runs."""
     kill_on_invalid_dep: bool = False
-    """Whether it is cancelled if what it depends on ended otherwise."""
     notify: str | None = None
-    """A command that is run at its end."""
     comment: str = ""
     notebook: str = ""
-    """The notebook that it runs."""
     asked: str = ""
-    """The request as JSON, without values of variables: it asks for the same again."""
+    """The request as JSON, without values of variables, to ask for the same again."""
 
 
-AGAIN: dict[str, bool | tuple[()] | None] = dict.fromkeys(
+AGAIN: dict[str, Any] = dict.fromkeys(
     ("runner_pid", "runner_start", "started", "ends_by", "ended", "exit_code", "exit_signal")
 ) | {"cancel_at": None, "kill": False, "gpu_uuids": ()}
-"""What a job has not, or not any more, before it is started."""
+"""What a job lacks before it is started, or started again."""
 
 
 def label_of(id: int, array: int | None, task: int | None) -> str:
@@ -96,7 +89,7 @@ class Job:
     held: bool = False
     gpus: int = 0
     gpu_ids: tuple[str, ...] = ()
-    """UUIDs of the GPUs that will do; all, if empty."""
+    """UUIDs of suitable GPUs; empty if all are."""
     share: int | None = None
     cpus: int = 1
     memory: int = 0
@@ -127,7 +120,7 @@ class Job:
 
     @property
     def label(self) -> str:
-        """What people call it: ``12``, or ``12_3`` for a task of an array."""
+        """What people call it, see `label_of`."""
         return label_of(self.id, self.array, self.task)
 
     @property
@@ -137,7 +130,7 @@ class Job:
 
     @property
     def has_output(self) -> bool:
-        """Whether what its output's file has is its own: its runner empties an older file."""
+        """Whether the content of its output file is its own: its runner empties an older file."""
         return self.started is not None or self.attempt > 1
 
     @property
@@ -148,7 +141,7 @@ class Job:
         return ProcessRef(self.runner_pid, self.runner_start, self.boot)
 
     def poke(self) -> None:
-        """Have its runner look at what is wanted of it."""
+        """Make its runner look for changes."""
         import psutil  # not above: to import it takes as long as many a command
 
         if self.runner and (process := self.runner.find()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from datetime import datetime, timedelta
@@ -12,7 +13,6 @@ from ...common.protocol.other_requests import InLine
 _LONGEST = 10 * 365 * 86400.0
 """Seconds of a limit, or until a begin, at most: dates end somewhere."""
 _LARGEST = 2**60
-_MOST_GRACE = 86400
 _WITH_UNIT = re.compile(r"(\d{1,9})([smhd])")
 _LIMIT = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)i?B?", re.IGNORECASE)
@@ -27,11 +27,6 @@ def read_limit(text: str) -> float | None:
     The forms are Slurm's: ``minutes``, ``minutes:seconds``, ``hours:minutes:seconds``,
     ``days-hours``, ``days-hours:minutes``, ``days-hours:minutes:seconds``; beside them ``90s``,
     ``30m``, ``2h`` and ``1d``.
-
-    Raises
-    ------
-    DistError
-        If it is none of these, or 0.
     """
     if text.upper() in ("UNLIMITED", "INFINITE"):
         return None
@@ -55,39 +50,21 @@ def read_limit(text: str) -> float | None:
 
 
 def check_grace(seconds: int) -> float:
-    """Return the seconds between SIGTERM and SIGKILL, if they are that.
-
-    Raises
-    ------
-    DistError
-        If they are negative, or more than a day.
-    """
-    if 0 <= seconds <= _MOST_GRACE:
+    """Return the seconds between SIGTERM and SIGKILL; refuse negative ones, or more than a day."""
+    if 0 <= seconds <= 86400:
         return float(seconds)
     message = f"A grace time of {seconds} seconds is not possible."
     raise DistError("bad_time", message, "Use 0 to 86400 seconds.", "grace")
 
 
 def check_priority(priority: int) -> None:
-    """Refuse a priority that the store cannot keep.
-
-    Raises
-    ------
-    DistError
-        If it is one.
-    """
+    """Refuse a priority that the store cannot keep."""
     if abs(priority) >= 2**31:
         raise DistError("bad_option", "A priority has at most 9 digits.", field="priority")
 
 
 def read_size(text: str) -> int:
-    """Return the bytes of a size such as ``20G``; a number alone is in MiB, as for Slurm.
-
-    Raises
-    ------
-    DistError
-        If it is no size.
-    """
+    """Return the bytes of a size such as ``20G``; a number alone is in MiB, as for Slurm."""
     if match := _SIZE.fullmatch(text.strip()):
         size = float(match[1]) * 1024 ** " KMGT".index((match[2] or "M").upper())
         if size <= _LARGEST:
@@ -96,14 +73,9 @@ def read_size(text: str) -> int:
 
 
 def read_gpu_memory(text: str) -> int:
-    """Return the bytes of a size of a GPU's memory such as ``20G``; a number alone is refused.
+    """Return the bytes of a size of GPU memory such as ``20G``; a number alone is refused.
 
-    Slurm and gflow mean MiB by it, and whoever thinks of a GPU means GiB.
-
-    Raises
-    ------
-    DistError
-        If it is no size, or has no unit.
+    Slurm and gflow mean MiB by it, and people who think of a GPU mean GiB.
     """
     if (match := _SIZE.fullmatch(text.strip())) and not match[2]:
         number = match[1]
@@ -117,11 +89,6 @@ def read_moment(text: str, now: float) -> float:
 
     A time of day that is over is tomorrow's. One that a change of clocks leaves out is the next
     that exists.
-
-    Raises
-    ------
-    DistError
-        If it is none of these.
     """
     text = text.strip()
     if match := _SOON.fullmatch(text.lower()):
@@ -129,19 +96,12 @@ def read_moment(text: str, now: float) -> float:
         if later <= _LONGEST:
             return now + later
     for form in _MOMENTS:
-        try:
+        with contextlib.suppress(ValueError):
             return datetime.strptime(text, form).timestamp()
-        except ValueError:
-            continue
-    if match := re.fullmatch(r"(\d{1,2}):(\d{2})(?::(\d{2}))?", text):
-        try:
-            day = datetime.fromtimestamp(now)
-            moment = day.replace(
-                hour=int(match[1]), minute=int(match[2]), second=int(match[3] or 0), microsecond=0
-            )
-        except ValueError:
-            pass
-        else:
+    for form in ("%H:%M", "%H:%M:%S"):
+        with contextlib.suppress(ValueError):
+            time_of_day = datetime.strptime(text, form).time()
+            moment = datetime.combine(datetime.fromtimestamp(now), time_of_day)
             if moment.timestamp() <= now:
                 moment += timedelta(days=1)
             return moment.timestamp()
@@ -153,7 +113,7 @@ def read_moment(text: str, now: float) -> float:
 
 
 def write_place(line: InLine) -> str:
-    """Write where in line somebody stands: ``number 3 in line, about 14:20``."""
+    """Write a place in line: ``number 3 in line, about 14:20``."""
     place = f"number {line.place} in line"
     if line.expected is None:
         return place
@@ -162,7 +122,7 @@ def write_place(line: InLine) -> str:
 
 
 def write_moment(moment: float | None) -> str:
-    """Write when something is: the time today, else the day, too."""
+    """Write a moment: the time of today, or the day and the time."""
     if moment is None:
         return "N/A"
     then = time.localtime(moment)

@@ -33,4 +33,4 @@ MOVES = {
     RUNNING: (COMPLETING, *ENDED),
     COMPLETING: ENDED,
 } | dict.fromkeys(ENDED, (PENDING,))
-"""Where a job can go from each state."""
+"""The next states of each state."""

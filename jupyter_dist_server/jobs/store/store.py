@@ -7,7 +7,6 @@ with its event in one transaction.
 from __future__ import annotations
 
 import binascii
-import contextlib
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,25 +41,10 @@ class Store(StoreReader):
         dependencies: Iterable[tuple[int, str]] = (),
         is_array: bool = False,
     ) -> range:
-        """Add jobs with one spec, all or none.
+        """Add jobs with one spec, all or none; return their ids.
 
-        Parameters
-        ----------
-        jobs : sequence of Job
-            Without ids.
-        token : str
-            Names the submission: the same one again adds nothing, and returns what it added.
-        environment : mapping or None
-            Variables of the jobs.
-        dependencies : iterable of (int, str)
-            Ids of jobs and how they must have ended: ``afterok`` and so on.
-        is_array : bool
-            Whether they are tasks of one array.
-
-        Returns
-        -------
-        range
-            Their ids.
+        The same `token` again adds nothing, and returns the same ids. `dependencies` are ids of
+        other jobs, and how these must have ended: ``afterok`` and so on.
         """
         with self.writing():
             if (known := self.submitted(token)) is not None:
@@ -72,7 +56,16 @@ class Store(StoreReader):
             top = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'").fetchone()
             first = (top["seq"] if top else 0) + 1
             ids = range(first, first + len(jobs))
-            self._insert(ids, jobs, number, ids[0] if is_array else None)
+            names = ", ".join(f'"{name}"' for name in ("id", "spec", *COLUMNS))
+            marks = ", ".join("?" * (len(COLUMNS) + 2))
+            one = vars(jobs[0])
+            alike = {name: _to_sql(name, one[name]) for name in COLUMNS}
+            alike["array"] = first if is_array else None
+            rows = (
+                (id, number, *_row(vars(job), one, alike))
+                for id, job in zip(ids, jobs, strict=True)
+            )
+            self._db.executemany(f"INSERT INTO jobs ({names}) VALUES ({marks})", rows)
             upon = [(id, on, kind) for on, kind in dependencies for id in ids]
             self._db.executemany("INSERT OR IGNORE INTO dependencies VALUES (?, ?, ?)", upon)
             self._db.execute("INSERT INTO submissions VALUES (?, ?, ?)", (token, ids[0], ids[-1]))
@@ -81,33 +74,7 @@ class Store(StoreReader):
                 "SELECT id, ?, NULL, ?, 'None' FROM jobs WHERE id >= ? ORDER BY id",
                 (time.time(), PENDING, ids[0]),
             )
-        self.changed()
         return ids
-
-    def _insert(
-        self, ids: Sequence[int], jobs: Sequence[Job], spec: int, array: int | None
-    ) -> None:
-        """Add rows: the first, and of up to 100,000 others only what is not as in the first."""
-        names = ", ".join(f'"{name}"' for name in ("id", "spec", *COLUMNS))
-        first = vars(jobs[0]) | {"array": array}
-        values = ids[0], spec, *(_to_sql(name, first[name]) for name in COLUMNS)
-        marks = ", ".join("?" * len(values))
-        self._db.execute(f"INSERT INTO jobs ({names}) VALUES ({marks})", values)
-        fields = [vars(job) for job in jobs[1:]]
-        others = [
-            name
-            for name in COLUMNS
-            if name != "array" and {id(one[name]) for one in fields} - {id(first[name])}
-        ]
-        taken = {name: f"json_extract(value, '$[{place}]')" for place, name in enumerate(others)}
-        chosen = ", ".join(taken.get(name, f'jobs."{name}"') for name in COLUMNS)
-        rows = [[_to_sql(name, one[name]) for name in others] for one in fields]
-        # One statement for all: one for each takes five times as long.
-        self._db.execute(
-            f"INSERT INTO jobs ({names}) SELECT ? + key, spec, {chosen} FROM jobs, json_each(?) "
-            "WHERE jobs.id = ? ORDER BY key",
-            (ids[0] + 1, json.dumps(rows), ids[0]),
-        )
 
     def _keep_spec(self, spec: Spec) -> int:
         body = json.dumps(msgspec.to_builtins(spec))  # unlike msgspec's, with any file name
@@ -127,22 +94,7 @@ class Store(StoreReader):
         return name
 
     def move(self, job: Job, state: str, **fields: Any) -> bool:
-        """Give a job another state, unless it has changed since it was read.
-
-        Parameters
-        ----------
-        job : Job
-            As it was read.
-        state : str
-            The new one.
-        **fields
-            Other columns that change with it.
-
-        Returns
-        -------
-        bool
-            Whether it was done.
-        """
+        """Change a job's state, and other columns; false if it has changed since it was read."""
         assert state in MOVES[job.state], (job.state, state)
         condition = "state = ? AND attempt = ? AND launch IS ?"
         if state == CONFIGURING:
@@ -150,11 +102,7 @@ class Store(StoreReader):
         if state == RUNNING:
             condition += " AND cancel_at IS NULL"
         values = (job.state, job.attempt, job.launch)
-        return self._change([job.id], condition, values, state=state, **fields) == 1
-
-    def change(self, ids: Sequence[int], condition: str = "1", **fields: Any) -> int:
-        """Change jobs that a condition in SQL holds for; return how many were changed."""
-        return self._change(ids, condition, (), **fields)
+        return self.change([job.id], condition, *values, state=state, **fields) == 1
 
     def change_spec(self, ids: Sequence[int], **fields: Any) -> None:
         """Change how jobs run; other tasks of their arrays stay as they are."""
@@ -166,11 +114,9 @@ class Store(StoreReader):
                     spec = msgspec.structs.replace(self._spec(number), **fields)
                     fresh[number] = self._keep_spec(spec)
                 self._db.execute("UPDATE jobs SET spec = ? WHERE id = ?", (fresh[number], id))
-        self.changed()
 
-    def _change(
-        self, ids: Sequence[int], condition: str, values: Sequence[Any], **fields: Any
-    ) -> int:
+    def change(self, ids: Sequence[int], condition: str = "1", *values: Any, **fields: Any) -> int:
+        """Change jobs that a condition in SQL holds for; return how many were changed."""
         named = ", ".join(f'"{name}" = ?' for name in fields)
         new = [_to_sql(name, value) for name, value in fields.items()]
         chosen = f"{AMONG} AND {condition}", (json.dumps(list(ids)), *values)
@@ -187,23 +133,23 @@ class Store(StoreReader):
             done = self._db.execute(query, (*new, *chosen[1])).rowcount
             if fields.get("state") in ENDED:
                 self._db.execute(_END, (last,))
-        if done:
-            self.changed()
         return done
 
     def note_usage(self, job: Job, usage: Mapping[str, GpuUsage]) -> None:
-        """Keep what was seen of a job's GPUs."""
-        with self.writing():
+        """Keep what was read of a job's GPUs."""
+        with self.writing(wakes=False):
             self._db.execute(
                 "INSERT INTO attempts (job, attempt, usage) VALUES (?, ?, ?) "
                 "ON CONFLICT (job, attempt) DO UPDATE SET usage = excluded.usage",
                 (job.id, job.attempt, msgspec.json.encode(usage).decode()),
             )
 
-    def changed(self) -> None:
-        """Wake whoever watches the folder."""
-        with contextlib.suppress(OSError):  # a full disk: they look again later
-            (self.watched / "changed").touch()
+
+def _row(job: dict[str, Any], one: dict[str, Any], alike: dict[str, Any]) -> list[Any]:
+    """Return the columns of a job; those that are `alike` in another one are not made again."""
+    return [
+        sql if job[name] is one[name] else _to_sql(name, job[name]) for name, sql in alike.items()
+    ]
 
 
 def _to_sql(name: str, value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""A daily copy of the queue's file, and what is done with it when the file is damaged.
+"""A daily copy of the queue's file, which replaces the file if that is damaged.
 
-What has happened since the copy was made is not known then. So no job of the copy that had not
-ended is started by itself: it may have run. Jobs that run now are found by their processes.
+What has happened since the copy was made is unknown then. So no job of the copy that had not ended
+is started by itself: it may have run. Jobs that run now are found by their processes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from .states import ENDED, NODE_FAIL, PENDING, RUNNING
 if TYPE_CHECKING:
     import psutil
 
-_EVERY = 86400.0
 _COPY = "queue.db.copy"
 _RUNNER = "dist-runner"
 
@@ -30,7 +29,7 @@ def keep_copy(folder: Path, db: sqlite3.Connection) -> None:
     """Copy the file, unless there is a copy of today."""
     copy, fresh = folder / _COPY, folder / f"{_COPY}.{os.getpid()}"
     with contextlib.suppress(FileNotFoundError):
-        if 0 <= time.time() - copy.stat().st_mtime < _EVERY:
+        if 0 <= time.time() - copy.stat().st_mtime < 86400.0:
             return
     try:
         os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT, 0o600))
@@ -48,22 +47,16 @@ def is_damaged(error: Exception) -> bool:
 
 
 def check(db: sqlite3.Connection) -> None:
-    """Look through the whole file.
-
-    Raises
-    ------
-    sqlite3.DatabaseError
-        If it is damaged.
-    """
+    """Look through the whole file; `sqlite3.DatabaseError` if it is damaged."""
     (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise sqlite3.DatabaseError(found)
 
 
 def restore(folder: Path) -> str:
-    """Put the copy in the place of a damaged file; return a sentence on it, empty without a copy.
+    """Replace a damaged file by the copy; return a sentence on it, empty without a copy.
 
-    The damaged file is kept. To be called by whoever has the lock of writers.
+    The damaged file is kept. The caller has the lock of writers.
     """
     path, copy = folder / "queue.db", folder / _COPY
     if not copy.exists():
@@ -124,7 +117,7 @@ def _bring_up_to_date(folder: Path, db: sqlite3.Connection, made: str) -> None:
 
 
 def _running(folder: Path) -> dict[int, tuple[psutil.Process, psutil.Process]]:
-    """Return a process of each job that runs, and its runner, which has the job's file open."""
+    """Return a process of each running job, and its runner, which has the job's file open."""
     import psutil
 
     found: dict[int, tuple[psutil.Process, psutil.Process]] = {}

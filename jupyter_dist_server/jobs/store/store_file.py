@@ -1,6 +1,6 @@
-"""The file of a user's jobs: its tables, the steps from older formats, and changes as a whole.
+"""The file of a user's jobs: its tables, the steps from older formats, and transactions.
 
-Writers queue on a lock of their own, as SQLite's waiting is not fair
+Writers take a lock of their own: while they wait for SQLite's, they look ever more rarely
 (https://www.sqlite.org/c3ref/busy_timeout.html).
 """
 
@@ -10,11 +10,13 @@ import contextlib
 import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ...common.errors import DistError
+from ...common.patience import patience
 from .store_copy import check, is_damaged, keep_copy, restore
 
 _QUEUE = """
@@ -53,27 +55,14 @@ CREATE TABLE attempts (
 _ANY = ""
 """Types of dependencies that begin with ``?``, which older versions take for ``afternotok``."""
 _STEPS = (_QUEUE, _ATTEMPTS, _ANY)
-_LIMIT = 30.0
-"""Seconds for which other writers are waited for; a change takes some milliseconds."""
 _SUSPECTED = "suspected"
-"""A file that is there after nonsense was found in the queue: whoever opens that next checks it."""
+"""A file that exists after nonsense was found in the queue: who opens that next checks it."""
 VERSION = len(_STEPS)
 """Of the format; a step leads to each."""
 
 
 class StoreFile:
-    """The SQLite file, open.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the file is; made if it is not there.
-
-    Raises
-    ------
-    DistError
-        If it cannot be used: a newer version wrote it, it is damaged, or the disk fails.
-    """
+    """The SQLite file, open; made if it does not exist."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -84,7 +73,8 @@ class StoreFile:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.watched.mkdir(mode=0o700, exist_ok=True)
-            self._lock = _open_lock(folder)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            self._lock = os.open(folder / "write.lock", flags, 0o600)
             self._open_or_restore()
             self._migrate(folder / "queue.db")
         except (OSError, sqlite3.Error) as error:
@@ -115,7 +105,7 @@ class StoreFile:
         if not path.exists():
             _make(path)
         self._number = path.stat().st_ino
-        self._db = sqlite3.connect(path, isolation_level=None, timeout=30.0)
+        self._db = sqlite3.connect(path, isolation_level=None, timeout=patience.program)
         self._db.row_factory = sqlite3.Row
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
@@ -141,7 +131,7 @@ class StoreFile:
             )
         if found < VERSION:
             self.was_older = found > 0
-            with self.writing():
+            with self.writing(wakes=False):
                 for step in _STEPS[self._version() :]:  # or somebody was faster
                     for statement in filter(str.strip, step.split(";\n")):
                         self._db.execute(statement)
@@ -160,7 +150,7 @@ class StoreFile:
         os.close(self._lock)
 
     def read(self, query: str, *values: Any) -> list[sqlite3.Row]:
-        """Return the rows of a query; of the restored file, where this one was damaged."""
+        """Return the rows of a query, from the restored file if this one was damaged."""
         try:
             if self._was_restored() and not self._db.in_transaction:
                 self._db.close()
@@ -184,21 +174,22 @@ class StoreFile:
                 self._db.execute("ROLLBACK")
 
     def _take_lock(self) -> None:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            locked = _wait_for_lock(self.folder)
-            if locked is None:
-                raise _locked(self._lock) from None
-            os.close(self._lock)
-            self._lock = locked
+        until = time.monotonic() + patience.program
+        while True:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise _locked(self._lock) from None
+            time.sleep(0.005)  # flock knows no limit
 
     def _was_restored(self) -> bool:
         return (self.folder / "queue.db").stat().st_ino != self._number
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
-        """Make several changes at once: all of them, or none."""
+    def writing(self, *, wakes: bool = True) -> Iterator[None]:
+        """Make several changes, all of them or none, and wake the processes that watch."""
         is_part_of_more = self._db.in_transaction
         if is_part_of_more:
             yield
@@ -208,10 +199,12 @@ class StoreFile:
             if self._was_restored():
                 self._db.close()
                 self._open()
+            before = self._db.total_changes
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
                 self._db.execute("COMMIT")
+                wakes = wakes and self._db.total_changes > before
             except BaseException:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
@@ -220,12 +213,19 @@ class StoreFile:
             raise unusable(self.folder, error) from error
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
+        if wakes:
+            self.changed()
+
+    def changed(self) -> None:
+        """Wake the processes that watch the folder."""
+        with contextlib.suppress(OSError):  # a full disk: they look again later
+            (self.watched / "changed").touch()
 
 
 def _make(path: Path) -> None:
     """Make the file, for its owner only.
 
-    It is never opened but by SQLite: to close it ends every lock that this process has on it
+    Only SQLite opens it: closing it ends every lock that this process has on it
     (https://www.sqlite.org/howtocorrupt.html, 2.2).
     """
     name = path.with_name(f"{path.name}.{os.urandom(8).hex()}")
@@ -233,39 +233,6 @@ def _make(path: Path) -> None:
     with contextlib.suppress(FileExistsError):
         os.link(name, path)
     os.unlink(name)
-
-
-def _open_lock(folder: Path) -> int:
-    return os.open(folder / "write.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-
-def _wait_for_lock(folder: Path) -> int | None:
-    """Open and lock the file of writers; `None` if others have it locked for too long.
-
-    A thread waits, as flock knows no limit. After we have given up, it goes on, and closes the file
-    as soon as it has the lock.
-    """
-    import threading  # not above: others rarely have it locked, and each runner would carry it
-
-    file, turn = _open_lock(folder), threading.Lock()
-    got, given_up = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with turn:
-            if given_up.is_set():
-                os.close(file)
-            else:
-                got.set()
-
-    threading.Thread(target=wait, name="jupyter-dist-lock", daemon=True).start()
-    try:
-        got.wait(_LIMIT)
-    finally:
-        with turn:
-            if not got.is_set():
-                given_up.set()
-    return file if got.is_set() else None
 
 
 def _locked(lock: int) -> DistError:
@@ -278,7 +245,7 @@ def _locked(lock: int) -> DistError:
                 pid = holder
     return DistError(
         "queue_locked",
-        f"Process {pid or 'of somebody'} has kept the queue locked for {_LIMIT:g} s.",
+        f"Process {pid or 'of somebody'} has kept the queue locked for {patience.program:g} s.",
         f"If it is stopped, run kill -CONT {pid}; or kill -KILL {pid}, which loses no job."
         if pid
         else "",

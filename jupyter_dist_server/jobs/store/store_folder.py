@@ -8,16 +8,16 @@ import os
 from pathlib import Path
 
 KEPT_GPUS = "gpus.json"
-"""The file of the GPUs that were seen last, see `gpu_list`."""
+"""The file of the GPUs that were read last, see `gpu_list`."""
 _NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "fuse.sshfs", "ceph", "afs", "9p")
 """Kinds of filesystems on which SQLite's locks cannot be relied on."""
 
 
 def store_folder() -> Path:
-    """Return the folder of the user's queue: one for each machine, and on a local disk.
+    """Return the folder of the user's queue: one for each machine, on a local disk.
 
-    It is ``$XDG_STATE_HOME/jupyter-dist/MACHINE``, by default in ``~/.local/state``; where that is
-    on a network filesystem, ``/var/tmp/jupyter-dist-UID``.
+    It is ``$XDG_STATE_HOME/jupyter-dist/MACHINE``, by default in ``~/.local/state``, or
+    ``/var/tmp/jupyter-dist-UID`` if that is on a network filesystem.
     """
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     if on_network(state):
@@ -52,11 +52,11 @@ def on_network(path: Path) -> bool:
 
 
 def other_machines(folder: Path) -> int:
-    """Return how many other machines have a queue beside this one, in a home that they share."""
+    """Return how many other machines have a queue in the same shared home."""
     return sum(path.parent != folder for path in folder.parent.glob("*/queue.db"))
 
 
 def store_name(folder: Path) -> str:
-    """Return what others are told of a queue, to tell it from another one of the same user."""
+    """Return the name that tells a queue from another one of the same user."""
     # No cryptographic hash: it tells the few queues of one user apart, and OpenSSL loads slowly.
     return f"{binascii.crc32(os.fsencode(folder.absolute())):08x}"

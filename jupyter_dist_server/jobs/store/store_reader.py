@@ -1,4 +1,4 @@
-"""Reading the jobs of a user: nothing here changes the file."""
+"""Reads the jobs of a user: nothing here changes the file."""
 
 from __future__ import annotations
 
@@ -40,16 +40,12 @@ def _uuids(texts: Sequence[str]) -> list[tuple[str, ...]]:
     return [() if text == "[]" else tuple(_decode(text)[0]) for text in texts]
 
 
-def _bools(values: Sequence[int]) -> list[bool]:
-    return [bool(value) for value in values]
-
-
 _READERS: dict[str, Callable[[Sequence[Any]], Sequence[Any]]] = {
     "params": _params,
     "gpu_ids": _uuids,
     "gpu_uuids": _uuids,
-    "held": _bools,
-    "kill": _bools,
+    "held": lambda values: [*map(bool, values)],
+    "kill": lambda values: [*map(bool, values)],
 }
 """What makes the fields of jobs from the values of a column."""
 
@@ -66,7 +62,7 @@ class StoreReader(StoreFile):
         self._specs.clear()
 
     def submitted(self, token: str) -> range | None:
-        """Return the ids of what a submission of this name has added; `None` if there is none."""
+        """Return the ids of the jobs that a submission has added, if there is one of this name."""
         rows = self.read("SELECT first, last FROM submissions WHERE token = ?", token)
         return range(rows[0]["first"], rows[0]["last"] + 1) if rows else None
 
@@ -76,13 +72,7 @@ class StoreReader(StoreFile):
         return dict(json.loads(rows[0]["body"])) if rows else {}
 
     def get(self, id: int) -> Job:
-        """Return a job.
-
-        Raises
-        ------
-        DistError
-            If there is none.
-        """
+        """Return a job; an unknown id is an error."""
         found = self.select("id = ?", id)
         if not found:
             raise DistError("unknown_job", f"There is no job {id}.", "jdist queue lists your jobs.")
@@ -113,7 +103,7 @@ class StoreReader(StoreFile):
         return self._jobs(names, rows, vars(common))
 
     def get_all(self, ids: Sequence[int]) -> list[Job]:
-        """Return some jobs, in the order of their ids here; without those that are gone."""
+        """Return some jobs, in the order of their ids here, without those that are gone."""
         found = {job.id: job for job in self.select_many(AMONG, json.dumps(list(ids)))}
         return [found[id] for id in ids if id in found]
 
@@ -169,18 +159,18 @@ class StoreReader(StoreFile):
         return int(self.read("SELECT ifnull(max(seq), 0) FROM events")[0][0])
 
     def count_pending(self) -> int:
-        """Return how many jobs wait, held ones among them; without reading them."""
+        """Return how many jobs wait, also held ones, without reading them."""
         return int(self.read("SELECT count(*) FROM jobs WHERE state = 'PENDING'")[0][0])
 
     def usage(self, job: Job) -> dict[str, GpuUsage]:
-        """Return what was seen of a job's GPUs in its present attempt, by UUID."""
+        """Return what was read of a job's GPUs in its present attempt, by UUID."""
         rows = self.read(
             "SELECT usage FROM attempts WHERE job = ? AND attempt = ?", job.id, job.attempt
         )
         return _usage_of(rows[0]["usage"]) if rows else {}
 
     def attempts(self, ids: Iterable[int]) -> dict[int, list[Attempt]]:
-        """Return the attempts of jobs, the oldest first, with what they used of their GPUs."""
+        """Return the attempts of jobs, the oldest first."""
         found: dict[int, list[Attempt]] = {}
         for id in ids:
             rows = self.read("SELECT * FROM attempts WHERE job = ? ORDER BY attempt", id)
@@ -188,17 +178,17 @@ class StoreReader(StoreFile):
         return found
 
     def is_idle(self) -> bool:
-        """Tell that no job waits to be started: who releases a held one starts a dispatcher."""
+        """Tell whether no job waits but held ones: their release starts a dispatcher."""
         waits = "SELECT 1 FROM jobs WHERE state = 'PENDING' AND NOT held LIMIT 1"
         return not self.read(waits)
 
     def is_starting(self) -> bool:
-        """Tell whether a job was given to a runner that has not started it yet."""
+        """Tell whether a runner has been given a job that it has not started yet."""
         starting = f"SELECT 1 FROM jobs WHERE {_ACTIVE} AND state = 'CONFIGURING' LIMIT 1"
         return bool(self.read(starting))
 
     def run_lock(self, job: Job) -> Path:
-        """Return the file that a job's runner has locked, and before it the one who starts it."""
+        """Return the file that a job's runner locks, and before it its dispatcher."""
         return self.watched / f"{job.id}.lock"
 
     def _jobs(

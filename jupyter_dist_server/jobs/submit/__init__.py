@@ -1,1 +1,1 @@
-"""From a command, a script or REST to jobs for the store; runs in ``jdist`` and in the server."""
+"""From a command, a script or REST to jobs in the store; runs in ``jdist`` and in the server."""

@@ -10,21 +10,16 @@ from ...common.errors import DistError, reading
 from ..store.slurm_formats import read_gpu_memory
 from ..store.store import Store
 from ..variables import JOB
-from .options.job_request import JobRequest
+from .job_request import JobRequest
 
 if TYPE_CHECKING:
     from ...common.protocol.sampler_messages import Inventory
 
 
 def choose_gpus(request: JobRequest, store: Store) -> tuple[int, tuple[str, ...]]:
-    """Return how many GPUs are asked for, and the UUIDs of those that will do, if not all do.
+    """Return how many GPUs are asked for, and the UUIDs of suitable ones unless all are.
 
-    NVML is asked only if the GPUs that were seen last would not do.
-
-    Raises
-    ------
-    DistError
-        If there are not so many, none of a name, or what is asked for is about GPUs and no GPU is.
+    It asks NVML only if the GPUs that were read last would not do.
     """
     if not request.gpus and not request.gpu_ids:
         for name in ("share", "gpu_memory", "min_gpu_memory"):
@@ -49,7 +44,7 @@ def choose_gpus(request: JobRequest, store: Store) -> tuple[int, tuple[str, ...]
 
 
 def _allowed(there: Inventory) -> Inventory:
-    """Leave what a Slurm allocation has, if we are inside one; a job's mask is its own."""
+    """Keep the GPUs of a Slurm allocation, if we are in one; a job's mask is its own."""
     from ...gpus import slurm_job
     from ...gpus.cuda_visible_devices import MASK, narrow
 

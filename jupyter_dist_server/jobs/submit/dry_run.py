@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from ...common.protocol.other_requests import InLine
 from ...gpus.gpu_state import GpuState
 from ...gpus.readers.gpu_reader import read_gpus
-from ..schedule.may_start import Obstacle, obstacles
-from ..schedule.plan import forecast
-from ..schedule.situation import Situation, situation_of
+from ..job_command import with_parameters
+from ..schedule.may_start import obstacles
+from ..schedule.situation import Situation, situation_of, where_in_line
 from ..store.job import Job
-from ..store.slurm_formats import write_moment
+from ..store.slurm_formats import write_place
 from ..store.store import Store
 from .prepare_submission import Submission
-from .submission import check_parameters, commands, name_jobs
+from .submission import check_parameters, name_jobs
 
 _NEW = "0"
 """The id of a job that is not in the store."""
@@ -26,7 +28,7 @@ class DryRun:
     """What would become of the first of the jobs."""
 
     count: int
-    """0 if there are jobs with their key: nothing would be submitted then."""
+    """0 if jobs with their key exist: nothing would be submitted then."""
     commands: list[str]
     """The first three."""
     starts_now: bool
@@ -35,9 +37,8 @@ class DryRun:
     place: int | None
     """Its place in line, from 1; `None` if it starts now, or may not start yet."""
     expected: float | None
-    """When it is expected to start."""
     certain: bool
-    """Whether it is that late at the most."""
+    """Whether it starts by then at the latest."""
     reason: str
     sentence: str
 
@@ -47,30 +48,28 @@ class DryRun:
 
 
 def dry_run(asked: Submission, store: Store) -> DryRun:
-    """Tell whether the first of the jobs would start now, or when; asks NVML if it needs GPUs."""
+    """Tell whether the first of the jobs would start now, or when; ask NVML if it needs GPUs."""
     check_parameters(asked.job.spec.argv, asked.rows)
     if ids := asked.known(store):
         named = name_jobs(store, ids)
         sentence = f"Nothing would be submitted: the key {asked.key} is that of {named}."
         return DryRun(0, [], False, [], None, None, False, "None", sentence)
     now = time.time()
-    job = replace(asked.job, params=(asked.rows or [{}])[0], submitted=now, queued=now)
+    job = replace(asked.job, params=asked.rows[0], submitted=now, queued=now)
     with store.at_one_time():  # or a job that starts meanwhile would be in both lists
         pending, active, waits = store.pending(), store.active(), store.dependencies()
     upon = {job.id: [(store.get(id), kind) for id, kind in asked.dependencies]}
     (obstacle,) = obstacles([job], active, upon, now).values() or (None,)
     others = obstacles(pending, active, waits, now)
     eligible = [one for one in pending if one.id not in others]
-    told = asked.count, commands(job, asked.rows)
+    argv, rows = job.spec.argv, asked.rows[:3]
+    told = asked.count, [shlex.join(with_parameters(word, row) for word in argv) for row in rows]
     if obstacle:
-        return DryRun(*told, False, [], None, None, False, *_held_up(obstacle))
+        sentence = f"It would wait ({obstacle.reason}): {obstacle.detail}"
+        return DryRun(*told, False, [], None, None, False, obstacle.reason, sentence)
     eligible = sorted([*eligible, job], key=lambda one: (-one.priority, one.queued, one is job))
     gpus = read_gpus() if any(one.gpus for one in eligible) else None
     return _look_ahead(told, job, situation_of(store, gpus, eligible, active), gpus, now)
-
-
-def _held_up(obstacle: Obstacle) -> tuple[str, str]:
-    return obstacle.reason, f"It would wait ({obstacle.reason}): {obstacle.detail}"
 
 
 def _look_ahead(
@@ -82,15 +81,9 @@ def _look_ahead(
         labels = [gpu.label for gpu in gpus.inventory.gpus if gpu.uuid in uuids] if gpus else []
         on = f" on GPU{'s' * (len(labels) > 1)} {', '.join(labels)}" if labels else ""
         return DryRun(*told, True, uuids, None, now, True, "None", f"It would start now{on}.")
-    waiting = [id for id in wanted.order if id not in wanted.starts]
-    place = waiting.index(_NEW) + 1
     want = next(one for one in there.ordered if one.id == _NEW)
     reason = wanted.reason(want) or "None"
-    expected = forecast(there.machine, there.held, there.ordered, now).get(_NEW)
-    when = "nobody knows when it starts"
-    if expected:
-        moment = write_moment(expected.start)
-        when = f"by {moment} at the latest" if expected.certain else f"about {moment}"
-    sentence = f"It would wait ({reason}): number {place} in line, {when}."
-    start, certain = (expected.start, expected.certain) if expected else (None, False)
-    return DryRun(*told, False, [], place, start, certain, reason, sentence)
+    line = where_in_line(there, wanted, want) or InLine(0)
+    unknown = "" if line.expected else ", nobody knows when it starts"
+    sentence = f"It would wait ({reason}): {write_place(line)}{unknown}."
+    return DryRun(*told, False, [], line.place, line.expected, line.certain, reason, sentence)

@@ -1,4 +1,4 @@
-"""From what a job is asked for with to what the store takes, checked: nothing is queued yet."""
+"""From a request to what the store takes, checked; nothing is queued yet."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,27 +18,25 @@ from ...common.processes.control_groups import usable_cores, usable_memory
 from ...common.units import format_bytes
 from ..admin_policy import allowed_limit
 from ..job_command import find_program
+from ..launch import ensure
 from ..schedule.may_start import HELD
+from ..store import slurm_formats as slurm
 from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
-from ..store.slurm_formats import (
-    check_grace,
-    check_priority,
-    read_gpu_memory,
-    read_limit,
-    read_moment,
-    read_size,
-)
 from ..store.store import Store
+from . import scripts_and_notebooks as scripts
 from .choose_gpus import choose_gpus
-from .options.job_options import Parser, add_job_options
-from .options.job_request import JobRequest
-from .options.script_directives import read_directives
-from .parameter_file import read_parameter_file
-from .program.job_environment import chosen_variables, setup_lines
-from .program.notebook_command import notebook_command
-from .program.script_files import check_start, command_in_place, is_binary, keep_copy
-from .same_as_job import complete_like
-from .submission import check_count, check_parameters, read_array, read_dependencies, submit, sweep
+from .job_environment import chosen_variables, kernel_environment, setup_lines
+from .job_options import Parser, add_job_options
+from .job_request import JobRequest, complete_like
+from .script_directives import read_directives
+from .submission import (
+    check_count,
+    check_parameters,
+    read_array,
+    read_dependencies,
+    read_parameter_file,
+    sweep,
+)
 
 
 @dataclass
@@ -52,9 +51,9 @@ class Submission:
     environment: dict[str, str]
     key: str | None
     copies: dict[int, Path]
-    """Files in the command, by their place; what runs is a copy, so that you can edit them."""
+    """Files in the command, by their place; a copy runs, so that you can edit them."""
     notices: list[str] = field(default_factory=list)
-    """Sentences about options of a script that are not used here."""
+    """Sentences on options of a script that are not used here."""
 
     @property
     def count(self) -> int:
@@ -62,7 +61,7 @@ class Submission:
         return max(len(self.rows), len(self.tasks), 1)
 
     def known(self, store: Store) -> range | None:
-        """Return the ids of the jobs with its key, if there are any: it adds none then."""
+        """Return the ids of the jobs with its key, if any: it adds none then."""
         return store.submitted(self._token) if self._token is not None else None
 
     @property
@@ -70,62 +69,53 @@ class Submission:
         return self.key and f"key {self.key}"
 
     def submit(self, store: Store) -> range:
-        """Put them into the queue, and return their ids, see `submission.submit`."""
-        check_parameters(self.job.spec.argv, self.rows)
-        job = self.job
+        """Put them into the queue, all or none, and return their ids."""
+        job, now = self.job, time.time()
+        check_parameters(job.spec.argv, self.rows)
         if self.copies and not self.known(store):
             argv = list(job.spec.argv)
             for place, path in self.copies.items():
-                argv[place] = keep_copy(store, path, is_script=place == 0)
+                argv[place] = scripts.keep_copy(store, path, is_script=place == 0)
             job = replace(job, spec=msgspec.structs.replace(job.spec, argv=argv))
-        return submit(
-            store,
-            job,
-            rows=self.rows,
-            tasks=self.tasks,
+        is_array = bool(self.tasks) or self.count > 1
+        common = vars(job) | {"submitted": now, "queued": now}
+        rows = self.rows * self.count if self.tasks else self.rows
+        tasks: Iterable[int | None] = self.tasks or (range(self.count) if is_array else [None])
+        pairs = zip(tasks, rows, strict=True)
+        ids = store.submit(
+            [Job.of(common | {"task": task, "params": row}) for task, row in pairs],
+            self._token or os.urandom(16).hex(),
             environment=self.environment,
             dependencies=self.dependencies,
-            token=self._token,
+            is_array=is_array,
         )
+        ensure(store)
+        return ids
 
 
 def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
-    """Check what is asked for; that may ask NVML, so it has no place in an event loop.
+    """Check a request, and complete it by the directives of its script.
 
-    Parameters
-    ----------
-    request : JobRequest
-        It is completed by the directives of its script.
-    store : Store
-        Where the jobs are that it depends on.
-    folder : str
-        Where relative paths start.
-
-    Raises
-    ------
-    DistError
-        If something is wrong with it, or this is not Linux.
+    Relative paths start in `folder`. It may ask NVML, so it has no place in an event loop.
     """
     if sys.platform != "linux":  # a runner needs pidfds, subreapers and PDEATHSIG
-        raise DistError(
-            "linux_only", "Jobs run on Linux only.", "A pool of ranks runs here: %dist_init."
-        )
+        hint = "A pool of ranks runs here: %dist_init."
+        raise DistError("linux_only", "Jobs run on Linux only.", hint)
     if request.like:
         complete_like(request, store, request.like)
     copies = {}
     if request.notebook:
         with reading("notebook"):
-            request.command, notebook = notebook_command(request, folder)
+            request.command, notebook = scripts.notebook_command(request, folder)
         copies[request.command.index(str(notebook))] = notebook
     if not request.command:
-        raise DistError(
-            "bad_option", "There is no command.", "Such as jdist submit python train.py", "command"
-        )
+        hint = "Such as jdist submit python train.py"
+        raise DistError("bad_option", "There is no command.", hint, "command")
     with reading("command"):
         script, notices = (None, []) if request.notebook else _script(request, folder)
     argv = list(request.command)
     if script and script.suffix == ".py":
-        argv[:1] = command_in_place(script)
+        argv[:1] = scripts.command_in_place(script)
     elif script:
         copies[0] = script
     with reading("param"):
@@ -139,14 +129,17 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         rows = [chosen | row for chosen in rows for row in listed]
     tasks, array_limit = read_array(request.array) if request.array else ([], None)
     check_count(len(tasks))
+    if tasks and len(rows) > 1:
+        hint = "--param makes an array itself."
+        raise DistError("bad_array", "--array and --param cannot be combined.", hint)
     with reading("dependency"):
         dependencies, singleton = read_dependencies(request.dependency or "", store)
     with reading("begin"):
-        begin = read_moment(request.begin, time.time()) if request.begin else None
+        begin = slurm.read_moment(request.begin, time.time()) if request.begin else None
     with reading("mem"):
-        memory = read_size(request.mem) if request.mem else 0
+        memory = slurm.read_size(request.mem) if request.mem else 0
     with reading("time"):
-        limit = read_limit(request.time) if request.time else None
+        limit = slurm.read_limit(request.time) if request.time else None
         limit = allowed_limit(limit, bool(request.time))
     is_array = bool(tasks) or len(rows) > 1
     umask = os.umask(0)
@@ -159,18 +152,18 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         setup=setup_lines(request, folder),
         output=request.output or ("jdist-%A_%a.out" if is_array else "jdist-%j.out"),
         error=request.error,
-        append=_open_mode(request) == "append",
-        log_max=read_size(request.log_max) if request.log_max else LOG_MAX,
+        append=request.open_mode == "append",
+        log_max=slurm.read_size(request.log_max) if request.log_max else LOG_MAX,
         torchrun=bool(request.torchrun),
         signal=_signal_before(request.signal) if request.signal else None,
         signal_first="B" in (request.signal or "").rpartition(":")[0],
-        grace=GRACE if request.grace is None else check_grace(request.grace),
+        grace=GRACE if request.grace is None else slurm.check_grace(request.grace),
         requeue=REQUEUES if request.requeue else 0,
         requeue_on=_exit_codes(request.requeue_on) if request.requeue_on else [],
         max_jobs=request.max_jobs,
         array_limit=array_limit,
         singleton=singleton,
-        kill_on_invalid_dep=_is_yes(request.kill_on_invalid_dep),
+        kill_on_invalid_dep=request.kill_on_invalid_dep == "yes",
         notify=request.notify,
         comment=request.comment or "",
         notebook=request.notebook or "",
@@ -179,7 +172,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     with reading("gpus"):
         gpus, gpu_ids = choose_gpus(request, store)
     with reading("gpu_memory"):
-        share = read_gpu_memory(request.gpu_memory) if request.gpu_memory else None
+        share = slurm.read_gpu_memory(request.gpu_memory) if request.gpu_memory else None
     if bool(request.share) != (share is not None):
         raise DistError("bad_option", "--share and --gpu-memory belong together.")
     job = Job(
@@ -202,9 +195,6 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     _check(job)
     environment = chosen_variables(request)
     if request.kernel:
-        # Not above: it takes long to import, and most jobs do without.
-        from .program.kernel_environments import kernel_environment
-
         with reading("kernel"):
             is_command = not request.notebook
             environment |= kernel_environment(request.kernel, environment, is_command=is_command)
@@ -218,13 +208,13 @@ def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
     """Read the directives of a script; return it, unless torchrun finds it by itself."""
     by_torchrun = bool(request.torchrun)  # from the folder where the job runs
     path = Path(folder, (request.chdir or "") if by_torchrun else "", request.command[0])
-    if os.path.isfile(path) and not is_binary(path):
+    if os.path.isfile(path) and not scripts.is_binary(path):
         given, notices = read_directives(path)
         parser = Parser(prog=request.command[0], add_help=False)
         add_job_options(parser)
         request.complete(parser.parse_args(given))
         if not request.torchrun:
-            check_start(path, is_certain=not setup_lines(request, folder))
+            scripts.check_start(path, is_certain=not setup_lines(request, folder))
         elif not by_torchrun:  # it says so itself
             request.command = [os.path.abspath(path), *request.command[1:]]
         return None if request.torchrun else path, notices
@@ -244,13 +234,13 @@ def _check(job: Job) -> None:
     if job.memory > (there := usable_memory()):
         needs = f"The job needs {format_bytes(job.memory)} of memory"
         raise DistError("too_large", f"{needs}, and there are {format_bytes(there)}.", field="mem")
-    check_priority(job.priority)
+    slurm.check_priority(job.priority)
     if job.spec.max_jobs is not None and job.spec.max_jobs < 1:
         raise DistError("bad_option", "--max-jobs must be at least 1.")
 
 
 def _check_launch(spec: Spec, environment: dict[str, str], *, is_known: bool) -> None:
-    """Refuse what would fail as soon as it is started; `is_known` says that of the program."""
+    """Refuse what would fail as soon as it starts; the program only if `is_known`."""
     if not os.path.isdir(spec.cwd):
         raise DistError("bad_option", f"The folder {spec.cwd} does not exist.", field="chdir")
     program = spec.argv[0]
@@ -260,36 +250,15 @@ def _check_launch(spec: Spec, environment: dict[str, str], *, is_known: bool) ->
         raise DistError("bad_script", message, field="command")
 
 
-def _open_mode(request: JobRequest) -> str:
-    if request.open_mode not in (None, "append", "truncate"):
-        raise DistError("bad_option", "--open-mode is append or truncate.")
-    return request.open_mode or "truncate"
-
-
-def _is_yes(text: str | None) -> bool:
-    if text not in (None, "yes", "no"):
-        message = "--kill-on-invalid-dep is yes or no."
-        raise DistError("bad_option", message, field="kill_on_invalid_dep")
-    return text == "yes"
-
-
 def signal_number(name: str) -> int:
-    """Return the number of a signal: ``USR1``, ``SIGUSR1`` or ``10``.
-
-    Raises
-    ------
-    DistError
-        If there is none.
-    """
-    known = {number.name.removeprefix("SIG"): number.value for number in signal.Signals}
-    number = (
-        int(name)
-        if name.isdecimal() and len(name) < 4
-        else known.get(name.upper().removeprefix("SIG"), 0)
-    )
-    if number not in known.values():
-        raise DistError("bad_option", f"“{name}” is not a signal.", "Such as USR1@120.")
-    return number
+    """Return the number of a signal: ``USR1``, ``SIGUSR1`` or ``10``."""
+    try:
+        if name.isdecimal() and len(name) < 4:
+            return signal.Signals(int(name)).value
+        return signal.Signals[f"SIG{name.upper().removeprefix('SIG')}"].value
+    except (KeyError, ValueError):
+        message = f"“{name}” is not a signal."
+        raise DistError("bad_option", message, "Such as USR1@120.") from None
 
 
 def _signal_before(text: str) -> tuple[int, float]:

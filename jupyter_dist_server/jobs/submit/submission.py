@@ -1,25 +1,21 @@
-"""From what a user asks for to jobs in the store: parameters, arrays, dependencies, checks."""
+"""From a user's words to jobs in the store: parameters, arrays, dependencies, checks."""
 
 from __future__ import annotations
 
+import csv
 import itertools
 import math
-import os
 import re
-import shlex
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 from ...common.errors import DistError
-from ..job_command import with_parameters
-from ..launch.ensure_dispatcher import ensure
 from ..schedule.may_start import ANY
 from ..select_jobs import select
-from ..store.job import Job
 from ..store.store import Store
 
 MOST = 100_000
-"""Jobs that one submission can have."""
+"""Jobs of one submission at most."""
 TYPES = ("after", "afterany", "afternotok", "afterok", "singleton")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 _OR = re.compile(r"\?(?=after|singleton)")
@@ -30,23 +26,14 @@ _ARRAY = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 
 
 def sweep(params: Sequence[str]) -> list[dict[str, str]]:
-    """Return all combinations of parameters, from ``name=a,b,c`` each; of none, one without any.
-
-    Raises
-    ------
-    DistError
-        If one has another form, a name comes twice, or there are too many combinations.
-    """
+    """Return all combinations of parameters, from ``name=a,b,c`` each; of none, one without any."""
     names: list[str] = []
     values = []
     for text in params:
         name, equals, listed = text.partition("=")
         if not (name.isidentifier() and equals and listed):
-            raise DistError(
-                "bad_parameter",
-                f"--param takes NAME=VALUE[,VALUE…], not “{text}”.",
-                "Such as --param lr=0.1,0.01.",
-            )
+            message = f"--param takes NAME=VALUE[,VALUE…], not “{text}”."
+            raise DistError("bad_parameter", message, "Such as --param lr=0.1,0.01.")
         if name in names:
             hint = f"Give all of its values at once: --param {name}=A,B."
             raise DistError("bad_parameter", f"--param {name} is there twice.", hint)
@@ -56,57 +43,59 @@ def sweep(params: Sequence[str]) -> list[dict[str, str]]:
     return [dict(zip(names, chosen, strict=True)) for chosen in itertools.product(*values)]
 
 
-def check_count(count: int) -> None:
-    """Refuse more jobs than one submission can have.
+def read_parameter_file(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file, whose first row has the names of parameters."""
+    try:
+        if not path.is_file():  # of a pipe, there may never be anything to read
+            raise FileNotFoundError("there is no such file")
+        # Excel begins a file with a byte order mark.
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            names, *rows = [row for row in csv.reader(file) if row] or [[]]
+    except (OSError, ValueError, csv.Error) as error:
+        raise DistError("bad_parameter", f"{path} cannot be read: {error}.") from error
+    hint = "Its first row has the names, such as lr,seed; each further row is a job."
+    if not rows:
+        raise DistError("bad_parameter", f"{path} has no parameters.", hint)
+    if unusable := [name for name in names if not name.isidentifier()]:
+        message = f"“{unusable[0]}” in {path} is not a name of a parameter."
+        raise DistError("bad_parameter", message, hint)
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise DistError("bad_parameter", f"{path} has two columns {twice[0]}.", hint)
+    if bad := [number for number, row in enumerate(rows, 2) if len(row) != len(names)]:
+        message = f"Row {bad[0]} of {path} does not have {len(names)} values."
+        raise DistError("bad_parameter", message)
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
-    Raises
-    ------
-    DistError
-        If they are more.
-    """
+
+def check_count(count: int) -> None:
+    """Refuse more jobs than one submission can have."""
     if count > MOST:
         message = f"One submission has at most {MOST:,} jobs, not {count:,}."
         raise DistError("too_many_jobs", message)
 
 
 def check_parameters(argv: Sequence[str], rows: Sequence[dict[str, str]]) -> None:
-    """Refuse parameters that the command does not use, and placeholders without a parameter.
-
-    Raises
-    ------
-    DistError
-        If there are such; names them.
-    """
+    """Refuse parameters that the command does not use, and placeholders without a parameter."""
     given = set().union(*rows)
     used = {name for word in argv for name in _PLACEHOLDER.findall(word)}
     if unused := sorted(given - used):
-        raise DistError(
-            "bad_parameter",
-            f"The command does not use the parameter {unused[0]}.",
-            f"Put {{{unused[0]}}} where its value belongs.",
-            "param",
-        )
+        message = f"The command does not use the parameter {unused[0]}."
+        hint = f"Put {{{unused[0]}}} where its value belongs."
+        raise DistError("bad_parameter", message, hint, "param")
     # Braces alone may be meant for the command; with its own --param, they never are.
     is_late = any(word.split("=")[0] in ("--param", "--param-file") for word in argv)
     if (given or is_late) and (missing := sorted(used - given)):
-        raise DistError(
-            "bad_parameter",
+        message, hint = (
             f"{{{missing[0]}}} in the command has no value.",
-            "Put --param before the command: what follows the command is passed to it."
-            if is_late
-            else f"Add --param {missing[0]}=VALUE.",
-            "param",
+            f"Add --param {missing[0]}=VALUE.",
         )
+        if is_late:
+            hint = "Put --param before the command: what follows the command is passed to it."
+        raise DistError("bad_parameter", message, hint, "param")
 
 
 def read_array(text: str) -> tuple[list[int], int | None]:
-    """Return an array's task numbers, and how many run at once: ``1-9``, ``0-15:4``, ``1,3%2``.
-
-    Raises
-    ------
-    DistError
-        If it has another form, or no task.
-    """
+    """Return an array's task numbers, and how many run at once: ``1-9``, ``0-15:4``, ``1,3%2``."""
     listed, percent, most = text.partition("%")
     tasks: list[int] = []
     for part in listed.split(","):
@@ -119,11 +108,8 @@ def read_array(text: str) -> tuple[list[int], int | None]:
     else:
         if tasks and (not percent or (most.isdigit() and int(most) > 0)):
             return sorted(set(tasks)), int(most) if percent else None
-    raise DistError(
-        "bad_array",
-        f"“{text}” is not a list of tasks.",
-        f"Use 0-9, 1,3,5 or 0-99%4 (at most 4 at once); at most {MOST:,} tasks.",
-    )
+    hint = f"Use 0-9, 1,3,5 or 0-99%4 (at most 4 at once); at most {MOST:,} tasks."
+    raise DistError("bad_array", f"“{text}” is not a list of tasks.", hint)
 
 
 def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], bool]:
@@ -131,11 +117,6 @@ def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], b
 
     ``after:12+5`` is five minutes after the start of job 12; with ``?`` before each further type,
     one of them is enough.
-
-    Raises
-    ------
-    DistError
-        If a type or a job is unknown.
     """
     found: list[tuple[int, str]] = []
     singleton = False
@@ -145,12 +126,11 @@ def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], b
         kind, *labels = part.split(":")
         is_alone = kind == "singleton" and not any_of
         if kind not in TYPES or (not labels) != is_alone:
-            raise DistError(
-                "bad_dependency",
-                f"“{part}” is not a dependency.",
+            hint = (
                 "Use TYPE:JOB[:JOB…] with after, afterok, afternotok or afterany; or singleton. "
-                "Write “,” between all that are required, or “?” if one is enough.",
+                "Write “,” between all that are required, or “?” if one is enough."
             )
+            raise DistError("bad_dependency", f"“{part}” is not a dependency.", hint)
         singleton = singleton or is_alone
         try:
             for label in labels:
@@ -167,85 +147,7 @@ def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], b
     return found, singleton
 
 
-def submit(
-    store: Store,
-    job: Job,
-    *,
-    rows: Sequence[dict[str, str]] = ({},),
-    tasks: Sequence[int] = (),
-    environment: dict[str, str],
-    dependencies: Iterable[tuple[int, str]] = (),
-    token: str | None = None,
-) -> range:
-    """Put jobs into the queue: one, one for each row of parameters, or one for each task.
-
-    Parameters
-    ----------
-    store : Store
-        The user's.
-    job : Job
-        What they have in common.
-    rows : sequence of dict
-        Parameters, see `sweep`.
-    tasks : sequence of int
-        Numbers of an array's tasks.
-    environment : dict
-        Variables.
-    dependencies : iterable of (int, str)
-        See `read_dependencies`.
-    token : str or None
-        Names the submission: the same one again returns the same jobs.
-
-    Returns
-    -------
-    range
-        Their ids.
-
-    Raises
-    ------
-    DistError
-        If there are too many, or the store cannot be used. Nothing is queued then.
-    """
-    check_parameters(job.spec.argv, rows)
-    if tasks and len(rows) > 1:
-        raise DistError(
-            "bad_array", "--array and --param cannot be combined.", "--param makes an array itself."
-        )
-    count = max(len(tasks), len(rows))
-    check_count(count)
-    is_array = bool(tasks) or count > 1
-    now = time.time()
-    common = vars(job) | {"submitted": now, "queued": now}
-    jobs = [
-        Job.of(
-            common
-            | {
-                "task": (tasks[place] if tasks else place) if is_array else None,
-                "params": rows[0] if tasks else rows[place],
-            }
-        )
-        for place in range(count)
-    ]
-    ids = store.submit(
-        jobs,
-        token or os.urandom(16).hex(),
-        environment=environment,
-        dependencies=dependencies,
-        is_array=is_array,
-    )
-    ensure(store)
-    return ids
-
-
 def name_jobs(store: Store, ids: range) -> str:
     """Return the words for jobs of one submission: ``job 12``, or ``jobs 13_0 … 13_7``."""
     last = f" … {store.get(ids[-1]).label}" if len(ids) > 1 else ""
     return f"job{'s' * (len(ids) > 1)} {store.get(ids[0]).label}{last}"
-
-
-def commands(job: Job, rows: Sequence[dict[str, str]], most: int = 3) -> list[str]:
-    """Return the first commands of a submission, as a shell reads them."""
-    return [
-        shlex.join(with_parameters(word, row) for word in job.spec.argv)
-        for row in list(rows)[:most]
-    ]

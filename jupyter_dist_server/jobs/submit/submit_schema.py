@@ -1,7 +1,7 @@
-"""What a job can be asked for with, as JSON Schema, for a form to be drawn from.
+"""What a job can be asked for with, as JSON Schema, to draw a form from.
 
-The fields are those of a `JobRequest`. Beside the words of JSON Schema, ``x-widget`` says how a
-field is drawn, ``x-advanced`` that few will need it, and ``x-option`` its name in a command.
+The fields are those of a `JobRequest`. ``x-widget`` says how a field is drawn, ``x-advanced`` that
+few need it, and ``x-option`` its name in a command.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .options.job_options import Parser, add_job_options
-from .program.kernel_environments import kernel_names
+from .job_environment import kernel_names
+from .job_options import Parser, add_job_options
 
 _WHAT = {
     "command": {
@@ -28,63 +28,53 @@ _WHAT = {
         "x-widget": "notebook",
     },
 }
-_BASIC = {"gpus": "GPUs", "time": "Time limit", "chdir": "Folder", "param": "Parameters"}
+_BASIC = {
+    "gpus": (
+        "GPUs",
+        "They are its own while it runs. If empty, those that a script asks for, or none.",
+    ),
+    "time": ("Time limit", "Minutes, HH:MM:SS or D-HH:MM:SS. Jobs with a limit may start earlier."),
+    "chdir": (
+        "Folder",
+        "Where it runs, and where its output is. If empty, the server's root folder.",
+    ),
+    "param": ("Parameters", "Several values, with commas between them, make one job each."),
+}
+"""The title of a field, and the text below it."""
 _ADVANCED = {
-    "name": "Name",
-    "gpu_ids": "Only these GPUs",
-    "min_gpu_memory": "GPU memory",
-    "cpus": "CPU cores",
-    "mem": "Memory",
-    "torchrun": "Start by torchrun",
-    "kernel": "Kernel",
-    "conda": "Conda environment",
-    "venv": "Virtual environment",
-    "setup": "Setup",
-    "env": "Variables",
-    "begin": "Not before",
-    "dependency": "After jobs",
-    "priority": "Priority",
-    "hold": "Hold",
-    "requeue": "Requeue",
-    "output": "Output file",
-    "comment": "Comment",
+    "name": ("Name", "If empty, the name of the program."),
+    "gpu_ids": ("Only these GPUs", "It gets these only. If none is checked, it gets any."),
+    "min_gpu_memory": ("GPU memory", "Only GPUs with at least this much memory, such as 20G."),
+    "cpus": ("CPU cores", "Number of cores that are kept for it."),
+    "mem": ("Memory", "Memory of the machine that is kept for it, such as 16G."),
+    "torchrun": ("Start by torchrun", "One rank per GPU."),
+    "kernel": ("Kernel", "Python, and what is installed for it, are those of this kernel."),
+    "conda": ("Conda environment", "It is activated first."),
+    "venv": ("Virtual environment", "A path in Folder, or an absolute one. It is activated first."),
+    "setup": ("Setup", "Lines of bash that run first."),
+    "env": ("Variables", "NAME=VALUE, one in each line."),
+    "begin": ("Not before", "Such as now+2hours, 18:30 or 2026-03-01T06:00."),
+    "dependency": ("After jobs", "Such as afterok:12, afterany:13:14 or singleton."),
+    "priority": ("Priority", "Higher starts first among your jobs. If empty, 0."),
+    "hold": ("Hold", "It waits until you release it."),
+    "requeue": ("Requeue", "Start it again if the machine fails."),
+    "output": (
+        "Output file",
+        "%j stands for its ID, %x for its name, %A for its array and %a for its task.",
+    ),
+    "comment": ("Comment", "A note of yours, which its details show."),
 }
-_SAYS = {
-    "gpus": "They are its own while it runs. If empty, those that a script asks for, or none.",
-    "time": "Minutes, HH:MM:SS or D-HH:MM:SS. Jobs with a limit may start earlier.",
-    "chdir": "Where it runs, and where its output is. If empty, the server's root folder.",
-    "param": "Several values, with commas between them, make one job each.",
-    "name": "If empty, the name of the program.",
-    "gpu_ids": "It gets these only. If none is checked, it gets any.",
-    "min_gpu_memory": "Only GPUs with at least this much memory, such as 20G.",
-    "cpus": "Number of cores that are kept for it.",
-    "mem": "Memory of the machine that is kept for it, such as 16G.",
-    "torchrun": "One rank per GPU.",
-    "kernel": "Python, and what is installed for it, are those of this kernel.",
-    "conda": "It is activated first.",
-    "venv": "A path in Folder, or an absolute one. It is activated first.",
-    "setup": "Lines of bash that run first.",
-    "env": "NAME=VALUE, one in each line.",
-    "begin": "Such as now+2hours, 18:30 or 2026-03-01T06:00.",
-    "dependency": "Such as afterok:12, afterany:13:14 or singleton.",
-    "priority": "Higher starts first among your jobs. If empty, 0.",
-    "hold": "It waits until you release it.",
-    "requeue": "Start it again if the machine fails.",
-    "output": "%j stands for its ID, %x for its name, %A for its array and %a for its task.",
-    "comment": "A note of yours, which its details show.",
-}
-"""What is said below the fields; the help of the command is for those who write it."""
 _WIDGETS = {"gpus": "gpus", "gpu_ids": "gpu_ids", "param": "parameters"}
 
 
 def submit_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the requests that a form can make; fields are in its order."""
+    """Return the JSON Schema of the requests that a form can make, with fields in its order."""
     parser = Parser(add_help=False)
     add_job_options(parser)
     actions = {action.dest: action for action in parser._actions}
     fields: dict[str, Any] = dict(_WHAT)
-    for name, title in (_BASIC | _ADVANCED).items():
-        fields[name] = _field(title, _SAYS[name], actions[name])
+    for name, (title, text) in (_BASIC | _ADVANCED).items():
+        fields[name] = _field(title, text, actions[name])
         if name in _WIDGETS:
             fields[name]["x-widget"] = _WIDGETS[name]
         if name in _ADVANCED:

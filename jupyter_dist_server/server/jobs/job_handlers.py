@@ -13,8 +13,8 @@ import msgspec
 from ...common.errors import DistError
 from ...jobs import job_control
 from ...jobs.job_command import job_command, log_paths, output_notebook
-from ...jobs.launch.ensure_dispatcher import ensure
-from ...jobs.recovery import any_is_lost
+from ...jobs.job_end import any_is_lost
+from ...jobs.launch import ensure
 from ...jobs.schedule.may_start import ANY, write_dependency
 from ...jobs.schedule.overview import overview
 from ...jobs.select_jobs import select
@@ -22,9 +22,8 @@ from ...jobs.store.job import Job
 from ...jobs.store.states import FAILURES, LETTERS
 from ...jobs.store.store import Store
 from ...jobs.submit.dry_run import dry_run
-from ...jobs.submit.options.job_request import JobRequest
+from ...jobs.submit.job_request import JobRequest, request_like
 from ...jobs.submit.prepare_submission import Submission, prepare, signal_number
-from ...jobs.submit.same_as_job import request_like
 from ...jobs.submit.submit_schema import submit_schema
 from ..gpus.gpu_messages import GpuFeed
 from .job_handler_base import MOST, JobHandlerBase, in_store, jobs_json, stopped_notices

@@ -11,8 +11,7 @@ from tornado.iostream import StreamClosedError
 
 from ...jobs.job_command import log_paths
 from ...jobs.job_control import check_one
-from ...jobs.logs.line_reader import LineReader
-from ...jobs.logs.log_reader import LogReader, text_of
+from ...jobs.log_reader import LineReader, LogReader, text_of
 from ...jobs.select_jobs import select
 from ...jobs.store.states import ENDED
 from ...jobs.store.store import Store

@@ -1,4 +1,4 @@
-"""What a job has printed: a file, read in bounded pieces, whatever is in it and happens to it."""
+"""What a job has printed: a file, read in bounded pieces, whatever happens to it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 PIECE = 65536
 """Bytes that are read at once."""
+_CHUNK = 2**20
+"""Bytes that are searched at once."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +22,8 @@ class Piece:
     start: int
     data: bytes
     size: int
-    """Bytes that the file has now."""
     replaced: bool = False
-    """Whether the file is another one than at the piece before, or was emptied."""
+    """Whether the file is another one than before, or was emptied."""
 
     @property
     def end(self) -> int:
@@ -31,25 +32,20 @@ class Piece:
 
 
 class LogReader:
-    """Reads on where it was, also in a file that takes the place of the first.
+    """Reads on where it was, also in a file that replaces the first, which need not exist yet.
 
-    Parameters
-    ----------
-    path : str
-        The file; it need not be there yet.
-    start : int
-        Where to begin; from the end, if negative.
+    It starts at an offset, from the end if negative.
     """
 
     def __init__(self, path: str, start: int = 0) -> None:
         self.path = path
         self.place = start
         self.is_gone = False
-        """Whether the file was there, and is not any more."""
+        """Whether the file existed, and does not any more."""
         self._file: tuple[int, int] | None = None
 
     def read(self) -> Piece | None:
-        """Return the next piece, without any data at the end; `None` if there is no such file."""
+        """Return the next piece, empty at the end; `None` if there is no file."""
         if (file := open_file(self.path)) is None:
             self.is_gone = self._file is not None
             return None
@@ -76,6 +72,70 @@ class LogReader:
             yield piece.data
 
 
+class LineReader:
+    """Reads whole lines of a regular file, which may be long, or not exist."""
+
+    def __init__(self, path: str) -> None:
+        self._file = open_file(path)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return 0 if self._file is None else os.fstat(self._file).st_size
+
+    def after(self, start: int) -> Piece:
+        """Return lines from an offset on; the last one of the file may go on later."""
+        size = self.size
+        start = self._data(min(max(0, start), size), size)[0]
+        data = self._read(start, min(size, start + PIECE))
+        if start + len(data) < size and b"\n" in data:
+            data = data[: data.rindex(b"\n") + 1]
+        return Piece(start, data, size)
+
+    def before(self, end: int) -> Piece:
+        """Return the lines that end at an offset; what was cut out of the file is skipped."""
+        size = self.size
+        end = size if end < 0 else min(end, size)
+        start = max(0, end - PIECE)
+        if (first := self._data(start, size)[0]) >= end > 0:
+            end = min(end, sum(self._data(0, size)))
+            start = max(0, end - PIECE)
+        elif first > start:
+            start = first
+        data = self._read(start, end)
+        if start and not self._read(start - 1, start).endswith(b"\n") and b"\n" in data[:-1]:
+            start += (cut := data.index(b"\n") + 1)
+            data = data[cut:]
+        return Piece(start, data, size)
+
+    def find(self, text: str, start: int) -> Piece | None:
+        """Return the lines from the first one after an offset that contains a text, in any case."""
+        wanted, size, place = text.encode().lower(), self.size, max(0, start)
+        while place < size:
+            place = self._data(place, size)[0]
+            chunk = self._read(place, min(size, place + _CHUNK + len(wanted)))
+            if (found := chunk.lower().find(wanted)) >= 0:
+                return self.after(self._line_start(place + found))
+            place += _CHUNK
+        return None
+
+    def _line_start(self, place: int) -> int:
+        first = max(0, place - PIECE)
+        return first + self._read(first, place).rfind(b"\n") + 1
+
+    def _data(self, place: int, size: int) -> tuple[int, int]:
+        return (place, 0) if self._file is None else next_data(self._file, place, size)
+
+    def _read(self, start: int, end: int) -> bytes:
+        return b"" if self._file is None else os.pread(self._file, max(0, end - start), start)
+
+
 def open_file(path: str) -> int | None:
     """Open a regular file; `None` if there is none."""
     try:
@@ -90,7 +150,7 @@ def open_file(path: str) -> int | None:
 
 
 def next_data(file: int, place: int, size: int) -> tuple[int, int]:
-    """Return where there is data from a place on, and how much: what was cut out is a hole."""
+    """Return where data follows an offset, and how much: what was cut out is a hole."""
     try:
         start = os.lseek(file, place, os.SEEK_DATA)
         length = os.lseek(file, start, os.SEEK_HOLE) - start
@@ -104,10 +164,7 @@ def next_data(file: int, place: int, size: int) -> tuple[int, int]:
 
 
 def text_of(piece: Piece) -> tuple[str, int]:
-    """Return a piece as text, and where the next one starts: no character is cut in two.
-
-    What is no UTF-8 is replaced.
-    """
+    """Return a piece as text, and where the next one starts: no character is cut in two."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(piece.data)
     left = len(decoder.getstate()[0])
@@ -117,7 +174,7 @@ def text_of(piece: Piece) -> tuple[str, int]:
 
 
 def fold(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    r"""Leave out what a terminal would write over: of a progress bar, the last state remains.
+    """Leave out what a terminal would overwrite: of a progress bar, the last state remains.
 
     A line is kept back until it is complete, but no more of it than one piece.
     """

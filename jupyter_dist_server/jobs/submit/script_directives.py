@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ....common.errors import DistError
-from ...schedule.may_start import ANY
+from ...common.errors import DistError
+from ..schedule.may_start import ANY
 from .job_options import Parser, add_job_options
 
 _LINE = re.compile(r"#(SBATCH)\s+(.*)|#\s*(JDIST|GFLOW)\s+(.*)")
@@ -43,7 +43,7 @@ _GFLOW_UNUSED = {
     "--notify-on": "--notify",
 }
 _UNUSED = {"SBATCH": _SBATCH_UNUSED, "GFLOW": _GFLOW_UNUSED}
-"""Options without a meaning on one machine, and what to use instead, if there is something."""
+"""Options without a meaning on one machine, and what to use instead, if anything."""
 _GPUS_PER_TASK = "--gpus-per-task"
 _PER_TASK = {_GPUS_PER_TASK: "--gpus", "-c": "-c", "--cpus-per-task": "-c"}
 """What each task gets, and the option that says how much all get."""
@@ -53,25 +53,16 @@ _ALREADY_SO = ("--no-requeue", "--no-auto-cancel")
 
 
 class _Directive(NamedTuple):
-    """An option in a script."""
-
     where: str
-    """The script, and the line."""
+    """The script and the line."""
     kind: str
-    """Whose option it is."""
     name: str
     values: list[str]
-    """Of a line of ours, all words."""
+    """Of a ``#JDIST`` line, all words."""
 
 
 def read_directives(path: Path) -> tuple[list[str], list[str]]:
-    """Return the options in a script, and a sentence for each that is not used.
-
-    Raises
-    ------
-    DistError
-        If the script cannot be read, or a line of options cannot.
-    """
+    """Return the options in a script, and a sentence on each that is not used."""
     try:
         lines = path.read_text(errors="surrogateescape").splitlines()
     except OSError as error:
@@ -100,27 +91,18 @@ def read_directives(path: Path) -> tuple[list[str], list[str]]:
     add_job_options(parser)
     for one in _of_all_tasks(found, notices):
         made = one.values if one.kind == "JDIST" else _translate(one, notices)
-        _check(parser, made, one.where)
+        try:
+            _, unknown = parser.parse_known_args(made)
+        except DistError as error:
+            raise DistError("bad_script", f"{one.where}: {error.message}") from error
+        if unknown:
+            message = f"{one.where}: jdist submit does not know “{unknown[0]}”."
+            raise DistError("bad_script", message, "“jdist submit -h” lists its options.")
         options += made
     return options, notices
 
 
-def _check(parser: Parser, options: list[str], where: str) -> None:
-    """Refuse options that nobody knows, or with a value that they do not take."""
-    try:
-        _, unknown = parser.parse_known_args(options)
-    except DistError as error:
-        raise DistError("bad_script", f"{where}: {error.message}") from error
-    if unknown:
-        raise DistError(
-            "bad_script",
-            f"{where}: jdist submit does not know “{unknown[0]}”.",
-            "“jdist submit -h” lists its options.",
-        )
-
-
 def _split(where: str, kind: str, words: list[str]) -> Iterator[_Directive]:
-    """Yield the options of one line."""
     names, unused = _NAMES[kind], _UNUSED[kind]
     while words:
         name, equals, value = words.pop(0).partition("=")
@@ -145,7 +127,7 @@ def _translate(one: _Directive, notices: list[str]) -> list[str]:
 
 
 def _of_all_tasks(found: list[_Directive], notices: list[str]) -> list[_Directive]:
-    """Put the GPUs and cores of all tasks in the place of those of each task."""
+    """Replace the GPUs and cores of each task by those of all tasks."""
     given = {one.name: " ".join(one.values) for one in found if one.kind == "SBATCH"}
     if given.keys() & {"-G", "--gpus"}:
         given.pop(_GPUS_PER_TASK, None)
@@ -173,7 +155,7 @@ def _gpus(value: str) -> list[str]:
 
 
 def _gres(value: str) -> list[str] | None:
-    """Read ``gpu``, ``gpu:2`` or ``gpu:a100:2`` among others that are not known here."""
+    """Read ``gpu``, ``gpu:2`` or ``gpu:a100:2`` among resources unknown here."""
     for one in value.split(","):
         kind, _, rest = one.partition(":")
         if kind == "gpu":
@@ -183,12 +165,12 @@ def _gres(value: str) -> list[str] | None:
 
 
 def _gpu_memory(value: str) -> list[str]:
-    """Read a size; gflow counts a number alone in MiB."""
+    """Read a size; for gflow, a number alone is in MiB."""
     return ["--gpu-memory", f"{value}M" if value.isdecimal() else value]
 
 
 def _nice(value: str) -> list[str]:
-    """Read by how much less important than others a job is; 100, if that is not said."""
+    """Read by how much less important than others a job is; 100 if empty."""
     less = value or "100"
     return ["--priority=" + (less[1:] if less.startswith("-") else f"-{less}")]
 

@@ -1,4 +1,4 @@
-"""Who holds up others: a process that was stopped or hangs, or one that says what is not true."""
+"""Which boards count: not those of stopped or hung processes, nor all that false ones say."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from time import monotonic
 from .board import Posted
 from .plan import Plan
 
-SECONDS = 5.0
-"""For which GPUs are left to an entry of somebody else that could start."""
+TURN = 5.0
+"""How long GPUs are left to somebody else's entry that could start."""
 KEPT_FOR = 3600.0
-"""Seconds for which GPUs are kept idle for somebody else's head, if nobody knows how long."""
+"""Seconds for which GPUs stay idle for somebody else's head whose start is unknown."""
 
 
-class Patience:
+class Trust:
     """Remembers how long we have waited for others, by what we have seen ourselves."""
 
     def __init__(self) -> None:
@@ -25,14 +25,14 @@ class Patience:
         self._kept: dict[str, float] = {}
         """Since when GPUs are kept for an entry of a board."""
         self._heads: dict[int, str | None] = {}
-        """Which entry of each user was the head, as we last saw it."""
+        """The entry of each user that was the head when we last looked."""
 
     def who_counts(self, boards: Iterable[Posted]) -> list[Posted]:
         """Return the boards without those that were passed over and have not changed since.
 
         That an entry is the head is believed of a user whom we have not seen before, and otherwise
-        if it was the head of a plan of ours: who says so of one entry after the other comes first
-        once. It is no longer believed if GPUs were kept for it for long.
+        if it was the head of a plan of ours: a user who calls one entry after the other the head
+        comes first once. It is no longer believed after GPUs were kept for it for long.
         """
         now = monotonic()
         there = list(boards)
@@ -40,7 +40,7 @@ class Patience:
         self._due = {key: since for key, since in self._due.items() if key in keys}
         heads = {board.head for board in there}
         self._kept = {id: since for id, since in self._kept.items() if id in heads}
-        late = {key for key, since in self._due.items() if now - since >= SECONDS}
+        late = {key for key, since in self._due.items() if now - since >= TURN}
         return [
             replace(board, may_be_head=self._believes(board, now))
             for board in there
@@ -56,22 +56,14 @@ class Patience:
         return self._heads.setdefault(board.uid, head) == head
 
     def note(self, boards: Iterable[Posted], wanted: Plan) -> float | None:
-        """Note what a plan leaves to others; return when to look again, if so.
-
-        Parameters
-        ----------
-        boards : iterable of Posted
-            Those that count.
-        wanted : Plan
-            Made from them.
-        """
+        """Note what a plan leaves to the owners of boards; return when to look again, if at all."""
         now = monotonic()
         due = {id.partition(" ")[0] for id in wanted.starts if " " in id}
         waits = [math.inf]
         for board in boards:
             key = board.file, board.changed
             if board.file in due:
-                waits.append(self._due.setdefault(key, now) + SECONDS - now)
+                waits.append(self._due.setdefault(key, now) + TURN - now)
             else:
                 self._due.pop(key, None)
             if wanted.head and wanted.head.id.partition(" ")[0] == board.file:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from ....common.errors import DistError
+from ...common.errors import DistError
+from ..job_command import with_parameters
+from ..select_jobs import select
+from ..store.job import Job
+from ..store.store import Store
 
 
 class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -29,7 +34,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     time: str | None = None
     begin: str | None = None
     dependency: str | None = None
-    kill_on_invalid_dep: str | None = None
+    kill_on_invalid_dep: Literal["yes", "no"] | None = None
     priority: int | None = None
     hold: bool | None = None
     array: str | None = None
@@ -40,7 +45,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     chdir: str | None = None
     output: str | None = None
     error: str | None = None
-    open_mode: str | None = None
+    open_mode: Literal["append", "truncate"] | None = None
     torchrun: bool | None = None
     env: list[str] | None = None
     export: str | None = None
@@ -62,20 +67,14 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, options: argparse.Namespace) -> JobRequest:
         """Read a command's options."""
-        given: dict[str, Any] = {
-            name: getattr(options, name, None) for name in cls.__struct_fields__
+        given = {
+            name: value for name, value in vars(options).items() if name in cls.__struct_fields__
         }
-        return cls(**given | {"command": getattr(options, "command", [])})
+        return cls(**given)
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> JobRequest:
-        """Read the body of a request.
-
-        Raises
-        ------
-        DistError
-            If a field is unknown, or has another type.
-        """
+        """Read the body of a request."""
         for name, value in body.items():
             for text in value if isinstance(value, list) else [value]:
                 if isinstance(text, str) and not _is_plain(text):
@@ -87,21 +86,13 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             what, _, where = str(error).partition(" - at `$.")
             field = where.rstrip("`").partition("[")[0] or None
             message = f"{field}: {what}." if field else f"{what}."
-            raise DistError(
-                "bad_request", message, "The fields are the options of jdist submit.", field=field
-            ) from None
+            hint = "The fields are the options of jdist submit."
+            raise DistError("bad_request", message, hint, field) from None
 
     def again(self, folder: str, chdir: str, script: Path | None) -> dict[str, Any]:
         """Return the body that asks for the same from any folder, without values of variables.
 
-        Parameters
-        ----------
-        folder : str
-            Where relative paths start.
-        chdir : str
-            Where the job runs.
-        script : Path or None
-            What its command starts with.
+        Relative paths start in `folder`, the job runs in `chdir`, and `script` begins its command.
         """
         export = [one for one in (self.export or "").split(",") if "=" not in one]
         fields = msgspec.to_builtins(self) | {
@@ -123,7 +114,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         return {name: value for name, value in fields.items() if value not in (None, "", [])}
 
     def complete(self, others: argparse.Namespace | JobRequest) -> None:
-        """Take from others, a script's directives or another request, what was not given."""
+        """Take what was not given from a script's directives or another request."""
         for name in self.__struct_fields__:
             if getattr(self, name) in (None, []):
                 setattr(self, name, getattr(others, name, None))
@@ -134,3 +125,42 @@ def _is_plain(text: str) -> bool:
         return b"\0" not in text.encode(errors="surrogateescape")
     except UnicodeEncodeError:
         return False
+
+
+def complete_like(request: JobRequest, store: Store, label: str) -> None:
+    """Take what a request does not say from that of a job, or of a whole array."""
+    jobs = select(store, [label], whole=True)
+    whole = {job.spec.asked for job in jobs}
+    found = request_like(jobs[0]) if len(jobs) == 1 else json.loads(min(whole) or "null")
+    if len(whole) > 1:
+        message = f"{label} names several jobs that were not submitted together."
+        raise DistError("bad_option", message, f"Choose one, such as {jobs[0].label}.", "like")
+    if found is None:
+        message = f"It is not known how job {jobs[0].label} was asked for."
+        raise DistError("bad_option", message, "Give the command and its options.", "like")
+    if request.command or request.notebook:
+        of_notebooks = [] if request.notebook else ["parameter"]
+        for name in ("command", "notebook", "output_notebook", *of_notebooks):
+            found.pop(name, None)
+    request.complete(JobRequest.from_json(found))
+
+
+def request_like(job: Job) -> dict[str, Any] | None:
+    """Return the request for a job like this, of a task for it alone; `None` if unknown."""
+    if not job.spec.asked:
+        return None
+    request: dict[str, Any] = json.loads(job.spec.asked)
+    request.pop("param_file", None)
+    if any(not value or "," in value for value in job.params.values()):
+        # --param would read them as none, or as several: they are in their places then.
+        request.pop("param", None)
+        for field in ("command", "parameter"):
+            if words := request.get(field):
+                request[field] = [with_parameters(word, job.params) for word in words]
+        if output := request.get("output_notebook"):
+            request["output_notebook"] = with_parameters(output, job.params)
+    elif job.params:
+        request["param"] = [f"{name}={value}" for name, value in job.params.items()]
+    if "array" in request:
+        request["array"] = str(job.task)
+    return request

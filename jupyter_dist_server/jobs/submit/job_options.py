@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 from typing import Any, NoReturn
 
-from ....common.errors import DistError
+from ...common.errors import DistError
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,20 +18,17 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving."""
-        raise DistError(
-            "bad_option", message[:1].upper() + message[1:] + ".", f"See {self.prog} -h."
-        )
+        message = message[:1].upper() + message[1:] + "."
+        raise DistError("bad_option", message, f"See {self.prog} -h.")
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
     """Format help as wide as the terminal; argparse would load compressors to know that."""
-    width = os.environ.get("COLUMNS", "")
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        size = (
-            int(width) if width.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
-        )
-        return argparse.HelpFormatter(prog, width=size - 2)
-    return argparse.HelpFormatter(prog, width=78)
+    try:
+        columns = os.environ.get("COLUMNS") or os.get_terminal_size(sys.stdout.fileno()).columns
+        return argparse.HelpFormatter(prog, width=int(columns) - 2)
+    except (OSError, ValueError, AttributeError):
+        return argparse.HelpFormatter(prog, width=78)
 
 
 def add_job_options(parser: argparse.ArgumentParser) -> None:

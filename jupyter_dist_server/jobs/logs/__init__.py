@@ -1,1 +1,0 @@
-"""Reads what jobs have printed; runs in ``jdist``, the server and the runner."""
