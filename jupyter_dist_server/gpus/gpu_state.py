@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..common.protocol.sampler_messages import (
+    STAYS_LOADED,
     ErrorsNews,
     InventoryNews,
     News,
@@ -16,6 +18,9 @@ from ..common.protocol.sampler_messages import (
 )
 from .inventory import Inventory
 from .metrics import Errors, Processes, Samples
+
+if TYPE_CHECKING:
+    from ..common.processes.why_silent import Cause
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,6 +40,17 @@ class GpuState:
 def no_answer(reason: str) -> GpuState:
     """Return the state if NVML could not be asked; the reason is one sentence."""
     return GpuState(Inventory(reason=reason), no_answer=True)
+
+
+def why_no_news(cause: Cause, pid: int, limit: float, *, is_first: bool) -> str:
+    """Say why the process that reads NVML has told nothing within `limit` seconds."""
+    from ..common.processes.why_silent import PHRASES  # not above: it imports asyncio
+
+    if cause in ("stopped", "starved"):
+        who = f"The process that reads the GPUs (pid {pid})"
+        return f"{who} has not responded for {limit:g} s: it is {PHRASES[cause]}."
+    why = f"The NVIDIA driver has not responded for {limit:g} s."
+    return f"{why} {STAYS_LOADED}" if is_first else why
 
 
 def state_of(said: Iterable[News]) -> GpuState | None:

@@ -244,7 +244,7 @@ async def test_a_hanging_driver_blocks_nobody(
     assert pulse.is_steady(), "the event loop was blocked"
     assert len(children) <= 1  # a slow look sees none
     _, alive = await asyncio.to_thread(psutil.wait_procs, children, PATIENCE)
-    no_gpu_because((await reading).inventory, "did not respond within 0.8 s")
+    no_gpu_because((await reading).inventory, "has not responded for 0.8 s")
     assert alive == []
 
 

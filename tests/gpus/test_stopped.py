@@ -39,7 +39,7 @@ async def test_only_one_process_hangs_in_the_driver(
     (child,) = child_processes()
     (freezer / "cgroup.procs").write_text(str(child.pid))
     (freezer / "freezer.state").write_text("FROZEN")
-    assert "did not respond within 4 s" in ((await first).inventory.reason or "")
+    assert "has not responded for 4 s" in ((await first).inventory.reason or "")
     hangs = f"The NVIDIA driver hangs: process {child.pid} waits for it and cannot be killed."
     assert (await others[0]).inventory.reason == hangs
     assert (await others[1]).inventory.reason == hangs
@@ -63,7 +63,7 @@ async def test_one_process_hangs_however_many_readers_there_are(
     (child,) = child_processes()
     (freezer / "cgroup.procs").write_text(str(child.pid))
     (freezer / "freezer.state").write_text("FROZEN")
-    assert "did not respond within 4 s" in ((await reading).inventory.reason or "")
+    assert "has not responded for 4 s" in ((await reading).inventory.reason or "")
     hangs = f"The NVIDIA driver hangs: process {child.pid} waits for it and cannot be killed."
     assert read_gpus().inventory.reason == hangs
     assert child_processes() == [child]
@@ -80,11 +80,11 @@ def test_a_driver_that_takes_long_to_load_is_waited_for(
     with closing(GpuReader()) as reader:
         assert len(reader.read().inventory.gpus) == 1
         fake_nvml.update(hang="utilization")
-        assert reader.read().inventory.reason == "The NVIDIA driver did not respond within 2 s."
+        assert reader.read().inventory.reason == "The NVIDIA driver has not responded for 2 s."
     monkeypatch.setattr(patience, "factor", 0.02)
     with closing(GpuReader()) as reader:
         assert reader.read().inventory.reason == (
-            "The NVIDIA driver did not respond within 1.2 s. Enable persistence mode (nvidia-smi "
+            "The NVIDIA driver has not responded for 1.2 s. Enable persistence mode (nvidia-smi "
             "-pm 1) if the driver takes long to load."
         )
 
@@ -98,7 +98,7 @@ async def test_a_stopped_listing_is_given_up(
     await until(lambda: child_processes(), "the process")
     (child,) = child_processes()
     child.suspend()
-    assert "did not respond within 2 s" in ((await reading).inventory.reason or "")
+    assert "has not responded for 2 s" in ((await reading).inventory.reason or "")
     await until(lambda: not child.is_running(), "its end")
 
 

@@ -387,7 +387,7 @@ async def test_one_reading_of_a_driver_that_hangs(
     monkeypatch.setattr(patience, "factor", 1 / 60)
     fake_nvml.write(gpus=2, hang="temperature")
     found = await read_gpu_state()
-    assert "The NVIDIA driver did not respond within 1 s." in (found.inventory.reason or "")
+    assert "The NVIDIA driver has not responded for 1 s." in (found.inventory.reason or "")
     assert found.samples == {}
 
 

@@ -250,7 +250,7 @@ async def test_a_driver_that_does_not_respond_is_waited_for_and_gives_no_cpu_ran
     gpus: State, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jupyter_dist_server.placement.allocate_gpus._READ_EVERY", 0.2)
-    silent = "The NVIDIA driver did not respond within 10 s."
+    silent = "The NVIDIA driver has not responded for 10 s."
 
     def ask(**fields: Any) -> Allocator:
         request = PoolRequest.from_json(fields)

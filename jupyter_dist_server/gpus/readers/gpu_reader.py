@@ -9,8 +9,8 @@ import time
 from typing import ClassVar
 
 from ...common.patience import patience
-from ...common.protocol.sampler_messages import STAYS_LOADED, Complete, News, SamplerNews
-from ..gpu_state import GpuState, no_answer, read_news, state_of
+from ...common.protocol.sampler_messages import Complete, News, SamplerNews
+from ..gpu_state import GpuState, no_answer, read_news, state_of, why_no_news
 from .reading_process import ReadingProcess
 
 
@@ -44,9 +44,9 @@ class GpuReader:
             self._begun = False
             self._hear(self._process, limit)
         except TimeoutError:
+            why = _why_silent(self._process, limit, is_first) if self._process else ""
             self.close()
-            why = f"The NVIDIA driver did not respond within {limit:g} s."
-            return no_answer(f"{why} {STAYS_LOADED}" if is_first else why)
+            return no_answer(why)
         except OSError as error:
             self.close()
             return no_answer(f"Listing the GPUs failed: {error.strerror}.")
@@ -80,6 +80,19 @@ class GpuReader:
             process.kill()
             if not process.has_ended(within=patience.cleanup):
                 GpuReader._hangs = process
+
+
+def _why_silent(process: ReadingProcess, limit: float, is_first: bool) -> str:
+    import psutil  # not above: a dispatcher starts without what only errors need
+
+    from ...common.processes.process_ref import ProcessRef
+    from ...common.processes.why_silent import why_silent_blocking
+
+    try:
+        cause = why_silent_blocking(ProcessRef.of(process.pid))
+    except psutil.NoSuchProcess:
+        cause = "ended"
+    return why_no_news(cause, process.pid, limit, is_first=is_first)
 
 
 def read_gpus() -> GpuState:

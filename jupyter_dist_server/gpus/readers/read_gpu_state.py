@@ -11,18 +11,17 @@ import logging
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import msgspec
+import psutil
 
 from ...common.patience import patience
+from ...common.processes.process_ref import ProcessRef
 from ...common.processes.python_command import python_command
-from ...common.protocol.sampler_messages import STAYS_LOADED, SamplerSettings
-from ..gpu_state import GpuState, no_answer, read_news, state_of
-
-if TYPE_CHECKING:
-    import psutil
+from ...common.processes.why_silent import why_silent
+from ...common.protocol.sampler_messages import SamplerSettings
+from ..gpu_state import GpuState, no_answer, read_news, state_of, why_no_news
 
 _LOG = logging.getLogger(__name__)
 _MODULE = "jupyter_dist_server.gpus.sampler.sampler_process"
@@ -48,7 +47,7 @@ async def read_gpu_state(host_pids: bool | None = None) -> GpuState:
     try:
         await asyncio.wait_for(lock.acquire(), limit)
     except asyncio.TimeoutError:
-        return no_answer(f"The NVIDIA driver did not respond within {limit:g} s.")
+        return no_answer(f"The NVIDIA driver has not responded for {limit:g} s.")
     try:
         await check_driver()
         return await _read_once(limit, host_pids)
@@ -68,13 +67,24 @@ async def _read_once(limit: float, host_pids: bool | None) -> GpuState:
     try:
         out = await asyncio.wait_for(process.stdout.read(), limit)
     except asyncio.TimeoutError:
-        return no_answer(f"The NVIDIA driver did not respond within {limit:g} s. {STAYS_LOADED}")
+        return no_answer(await why_silent_since(process, limit, is_first=True))
     finally:
         await end_process(process)
     if state := state_of(filter(None, map(read_news, out.splitlines()))):
         return state
     why = await last_line(process.stderr) or "its process wrote no output"
     return no_answer(f"Listing the GPUs failed: {why}.")
+
+
+async def why_silent_since(
+    process: asyncio.subprocess.Process, limit: float, *, is_first: bool
+) -> str:
+    """Say why a process has told nothing for `limit` seconds."""
+    try:
+        cause = await why_silent(ProcessRef.of(process.pid))
+    except psutil.NoSuchProcess:
+        cause = "ended"
+    return why_no_news(cause, process.pid, limit, is_first=is_first)
 
 
 async def start_process(settings: SamplerSettings) -> asyncio.subprocess.Process:
@@ -104,8 +114,6 @@ async def end_process(process: asyncio.subprocess.Process) -> None:
         await asyncio.wait_for(process.wait(), patience.cleanup)
     except asyncio.TimeoutError:
         _LOG.warning("Process %d is stuck in the NVIDIA driver", process.pid)
-        import psutil  # not above: the processes that ask the driver do without
-
         with suppress(psutil.NoSuchProcess):
             _killed[process.pid] = psutil.Process(process.pid)
 
@@ -139,8 +147,6 @@ async def check_driver() -> None:
 
 def _stuck() -> tuple[int, float] | None:
     """Return a killed process that has not ended, and how long it may take."""
-    import psutil
-
     for pid, process in list(_killed.items()):
         with suppress(psutil.NoSuchProcess):
             if process.is_running() and (status := process.status()) != psutil.STATUS_ZOMBIE:

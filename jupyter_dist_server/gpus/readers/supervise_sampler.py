@@ -11,7 +11,7 @@ import msgspec
 
 from ...common.background_tasks import Tasks
 from ...common.patience import patience
-from ...common.protocol.sampler_messages import NO_DRIVER, STAYS_LOADED, News, SamplerSettings
+from ...common.protocol.sampler_messages import NO_DRIVER, News, SamplerSettings
 from ..gpu_state import read_news
 from .read_gpu_state import (
     DriverHangsError,
@@ -20,6 +20,7 @@ from .read_gpu_state import (
     kill,
     last_line,
     start_process,
+    why_silent_since,
 )
 
 
@@ -99,7 +100,7 @@ class Sampler:
         process = await start_process(settings)
         assert process.stdout and process.stderr
         last_words = asyncio.create_task(last_line(process.stderr))
-        limit, advice = patience.driver, f" {STAYS_LOADED}"
+        limit, is_first = patience.driver, True
         try:
             self._process = process
             if self._settings is not settings:
@@ -107,7 +108,7 @@ class Sampler:
             while line := await _next_line(process.stdout, limit):
                 if news := read_news(line):
                     self._on_news(news)
-                limit, advice = self._settings.interval + 2 * patience.busy_answer, ""
+                limit, is_first = self._settings.interval + 2 * patience.busy_answer, False
             code = await process.wait()
             if code != NO_DRIVER:  # which it has reported itself
                 how = f"signal {-code}" if code < 0 else await last_words or f"exit code {code}"
@@ -115,10 +116,8 @@ class Sampler:
                     f"The process that reads the GPUs has died ({how}). It is being restarted."
                 )
         except asyncio.TimeoutError:
-            self._on_trouble(
-                f"The NVIDIA driver has not responded for {limit:g} s. A new process will read "
-                f"the GPUs when the old one has ended.{advice}"
-            )
+            why = await why_silent_since(process, limit, is_first=is_first)
+            self._on_trouble(f"{why} A new process will read the GPUs when this one has ended.")
             kill(process)
             # One that hangs inside the kernel lives on; there are never two of them.
             await process.wait()
