@@ -17,6 +17,7 @@ from typing import NoReturn
 import msgspec
 
 from ..common.errors import DistError
+from ..common.patience import patience
 from ..common.pool_folder import (
     AGENT_SOCKET,
     create_folder,
@@ -32,7 +33,7 @@ from ..common.version import version
 
 
 def main() -> NoReturn:
-    """Read what pool it is, import torch, and be its agent here."""
+    """Read which pool it is, import torch, and be its agent here."""
     call_ourselves("dist-agent")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The threads of Ray's actors block it, and our ranks would inherit that.
@@ -80,13 +81,13 @@ def _listen(folder: Path, pool: PoolFile) -> socket.socket:
 
 
 def _sweep() -> None:
-    """Remove what agents like us have left here that were killed: nobody listens there."""
+    """Remove the folders of killed agents on this node: nobody listens there."""
     for folder in our_folders():
         try:
             config = read_config(folder)
             if config.node and config.host == socket.gethostname():
                 with socket.socket(socket.AF_UNIX) as agent:
-                    agent.settimeout(1.0)
+                    agent.settimeout(patience.answer)
                     agent.connect(str(folder / AGENT_SOCKET))
         except ConnectionRefusedError:
             shutil.rmtree(folder, ignore_errors=True)
@@ -95,7 +96,7 @@ def _sweep() -> None:
 
 
 def _first_line() -> bytes:
-    """Read one line, and not a byte of what follows, which is the agent's."""
+    """Read one line, and no byte after it: what follows is for the agent."""
     line = bytearray()
     while (byte := os.read(0, 1)) not in (b"", b"\n"):
         line += byte

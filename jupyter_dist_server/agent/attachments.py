@@ -17,19 +17,10 @@ from .control_socket import Client
 class Attachments:
     """The agent's list of the processes that keep the pool alive.
 
-    An attachment is a connection of a living process: both are watched, as a process that was
-    forked from the attached one keeps its connection open. At most one server is attached.
-
-    Parameters
-    ----------
-    owner : ProcessRef
-        Who started the agent: it counts as attached until somebody is.
-    grace : float
-        Seconds after the server has gone, or the start, for which nobody need be attached.
-    changed : callable
-        Called when an attachment begins, changes or ends.
-    abandoned : callable
-        Called when nobody is attached and the grace time is over.
+    An attachment is a connection of a living process. Both are watched, because a process forked
+    from the attached one keeps its connection open. At most one server is attached. `owner` started
+    the agent, and counts as attached until a process attaches. `grace` is how long nobody need be
+    attached after the server has ended, in seconds; then `abandoned` is called.
     """
 
     def __init__(
@@ -46,10 +37,10 @@ class Attachments:
         self._attachments: dict[Client, Attachment] = {}
         self._watches: dict[Client, asyncio.Task[None]] = {}
         self._names: dict[str, str] = {}
-        """New names of notebooks, by those that their kernels have been started with."""
+        """New names of notebooks, by their names when their kernels started."""
         self._server_left: float | None = None
         self._first = asyncio.Event()
-        """Set when somebody has attached, the owner has ended, or nobody is waited for."""
+        """Set when a process has attached, the owner has ended, or nobody is waited for."""
         self._tasks = Tasks()
 
     def open(self) -> None:
@@ -57,7 +48,7 @@ class Attachments:
         self._tasks.add(self._watch_owner())
 
     async def wait_for_first(self, seconds: float) -> None:
-        """Wait until somebody has attached or the owner has ended, at most for some seconds."""
+        """Wait until a process has attached or the owner has ended."""
         await any_of(self._first, within=seconds)
 
     def wait_for_nobody(self) -> None:
@@ -69,9 +60,9 @@ class Attachments:
         return list(self._attachments.values())
 
     def add(self, client: Client, new: Attachment) -> None:
-        """Attach a client, or change what it says of itself; a second server is ignored.
+        """Attach a client, or update its attachment; a second server is ignored.
 
-        The same process may come back before it is known that its earlier connection is lost.
+        A process may connect again before its earlier connection is known to be lost.
         """
         other_servers = [
             attachment
@@ -91,7 +82,7 @@ class Attachments:
         self._changed()
 
     def rename(self, names: dict[str, str]) -> None:
-        """Call notebooks by other names from now on; kernels know only those at their start."""
+        """Call notebooks by other names from now on; kernels know only their names at the start."""
         self._names = {old: names.get(new, new) for old, new in self._names.items()} | names
         self._attachments = {
             client: self._named(attachment) for client, attachment in self._attachments.items()

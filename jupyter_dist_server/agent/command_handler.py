@@ -1,4 +1,4 @@
-"""Which part of an agent does what clients command."""
+"""Which part of an agent obeys which command."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ RankCommands = Interrupt | Kill | Log | NoteCell | NoteLate | Restart | StartRan
 
 @dataclass
 class CommandHandler:
-    """Passes each command to that part of the agent, or function of it, that it is for."""
+    """Passes each command to the part or function of the agent that obeys it."""
 
     control: ControlSocket
     ranks: Ranks
@@ -59,7 +59,7 @@ class CommandHandler:
     stop: Callable[[], object]
 
     def obey(self, client: Client, command: Commands) -> None:
-        """Do what a client commands."""
+        """Obey a client's command."""
         if isinstance(command, Attach):
             self.attachments.add(client, command.attachment)
         elif isinstance(command, AcquireLock):

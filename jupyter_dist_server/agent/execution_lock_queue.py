@@ -1,9 +1,9 @@
 """The queue for the execution lock: cells of different clients run in the same order on all ranks.
 
-Two clients that sent their cells at will could reach the ranks in a different order on each, and
-collectives would wait for each other for ever. So a client runs cells only while it has the lock,
-which the agent grants in the order of requests. A client keeps the lock, at no cost, until another
-one requests it.
+If two clients sent cells whenever they liked, the cells could reach the ranks in different orders,
+and collectives would wait for each other for ever. So a client runs cells only while it has the
+lock. The agent grants it in the order of requests. A client keeps the lock, at no cost, until
+another one requests it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,9 @@ from ..common.protocol.agents.agent_messages import (
 )
 from .control_socket import Client
 
-_LOOK_EVERY = 2.0
-"""Seconds after which it is looked whether the client that others wait for is stopped."""
-
 
 class LockQueue:
-    """The client that has the execution lock, and those that wait for it.
-
-    Parameters
-    ----------
-    tell : callable
-        Sends a client a message.
-    """
+    """The client that has the execution lock, and those that wait for it."""
 
     def __init__(
         self,
@@ -62,12 +53,12 @@ class LockQueue:
             self._next()
 
     def note_late(self, ranks: list[int]) -> None:
-        """Tell the client that has the lock, whose cell runs, which ranks did not stop."""
+        """Tell the client that has the lock which ranks did not stop."""
         if self._owner:
             self._tell(self._owner, LateRanks(ranks))
 
     def remove(self, client: Client) -> None:
-        """Forget a client that is gone."""
+        """Forget a client that has ended."""
         self._waiting = deque(other for other in self._waiting if other is not client)
         self.release(client)
 
@@ -80,10 +71,10 @@ class LockQueue:
 
     def _look_later(self) -> None:
         if self._look is None:
-            self._look = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._look_at_owner)
+            self._look = asyncio.get_running_loop().call_later(2.0, self._look_at_owner)
 
     def _look_at_owner(self) -> None:
-        """Tell who waits if a signal or a debugger has stopped the client that has the lock."""
+        """Tell waiting clients if the client that has the lock is stopped."""
         self._look = None
         if not self._owner or not self._waiting:
             return

@@ -1,9 +1,8 @@
 """The zygote: a process that has imported torch, and forks the agents of pools.
 
-Each environment has one, which the owner of the pools starts before its first pool. It is
-single-threaded, opens no CUDA, and waits in `poll` on one socket, whose other end the owner has: it
-ends as soon as that is closed. Where a fork would not be safe, or the owner wants to keep no
-zygote, it becomes the agent itself.
+The owner of the pools starts one for each environment, before its first pool. It is
+single-threaded, does not open CUDA, and waits in `poll` on one socket to the owner: it ends as soon
+as that is closed. If a fork is not safe, or the owner keeps no zygote, it becomes the agent itself.
 """
 
 from __future__ import annotations
@@ -42,21 +41,11 @@ _MOST_PASSED = 253
 """Descriptors that one message can carry: ``SCM_MAX_FD``."""
 
 NAME = "dist-zygote"
-"""How it calls itself, where `ps` shows names."""
+"""Its process name, as `ps` shows it."""
 
 
 class Zygote:
-    """State of the zygote's process.
-
-    Parameters
-    ----------
-    requests : socket.socket
-        Its end of the socket to its owner.
-    owner : ProcessRef
-        Whose end is the zygote's too.
-    failure : Reason or None
-        Why torch cannot be imported: an agent is to say so.
-    """
+    """State of the zygote; a `failure` is why torch cannot be imported, for an agent to report."""
 
     def __init__(self, requests: socket.socket, owner: ProcessRef, failure: Reason | None) -> None:
         self._requests = requests
@@ -69,7 +58,7 @@ class Zygote:
         self._ours = [requests.fileno(), self._woken, self._wakes]
 
     def run(self) -> None:
-        """Serve until the owner has gone."""
+        """Serve until the owner has ended."""
         for end in (self._woken, self._wakes):
             os.set_blocking(end, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -156,7 +145,7 @@ class Zygote:
 
 
 def _installed() -> dict[str, int]:
-    """Return when the folders that modules come from last changed, as installing changes them."""
+    """Return when folders of modules last changed, as they do when packages are installed."""
     changes = {}
     for entry in sys.path:
         with contextlib.suppress(OSError):
@@ -165,7 +154,7 @@ def _installed() -> dict[str, int]:
 
 
 def main() -> None:
-    """Run a zygote; the argument holds the descriptor of its socket, and who its owner is."""
+    """Run a zygote; the argument holds the descriptor of its socket, and its owner."""
     call_ourselves(NAME)  # before the imports, which take a while
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     from .ranks.start_ranks import preload

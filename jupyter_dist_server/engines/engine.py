@@ -10,19 +10,7 @@ from typing import BinaryIO, Protocol
 
 @dataclass(frozen=True)
 class Node:
-    """A machine where an agent can be started.
-
-    Attributes
-    ----------
-    name : str
-        As the engine calls it.
-    address : str
-        Its IP address, where other nodes reach it.
-    here : bool
-        Whether this process runs there.
-    gpus : int
-        How many GPUs the engine knows of.
-    """
+    """A machine where an agent can be started."""
 
     name: str
     address: str
@@ -48,13 +36,6 @@ class Engine(Protocol):
     def nodes(self, environment: Mapping[str, str], python: str) -> list[Node]:
         """Return the nodes that may be used; blocks for as long as the cluster takes.
 
-        Parameters
-        ----------
-        environment : mapping
-            The notebook kernel's.
-        python : str
-            Its interpreter; empty is this process's own.
-
         Raises
         ------
         DistError
@@ -72,21 +53,6 @@ class Engine(Protocol):
         environment: Mapping[str, str],
     ) -> RemoteProcess:
         """Start a process on a node, in our working directory.
-
-        Parameters
-        ----------
-        node : str
-            The node's name.
-        command : list of str
-            What to run.
-        stream : int
-            Descriptor of a socket: its stdin and stdout.
-        log : file
-            For its stderr, and what the engine says.
-        gpus : int
-            How many it is to have, if the engine decides on that.
-        environment : mapping
-            Its environment; the engine may decide on ``CUDA_VISIBLE_DEVICES``.
 
         Raises
         ------

@@ -53,17 +53,7 @@ def ended_allocation(causes: Iterable[str]) -> str:
 
 
 def why_not_started(node: str, python: str, version: str, said: list[str]) -> Reason:
-    """Return what is wrong on a node, and what mends it.
-
-    Parameters
-    ----------
-    node, python
-        Where the agent was to start, and with which interpreter.
-    version : str
-        Of this package, here.
-    said : list of str
-        The last lines of the process there, and of its engine.
-    """
+    """Return what is wrong on a node, and what mends it."""
     text = "\n".join(said)
     install = f"Run on {node}: {python} -m pip install jupyter-dist-server=={version}"
     own = _SRUN.sub("", text)

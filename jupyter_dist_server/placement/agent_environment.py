@@ -18,17 +18,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 def agent_environment(
     base: dict[str, str], extra: dict[str, str], placement: Placement
 ) -> dict[str, str]:
-    """Return the environment that the agent starts with and all its ranks share.
-
-    Parameters
-    ----------
-    base : dict
-        The notebook kernel's environment.
-    extra : dict
-        What the user added.
-    placement : Placement
-        Decides what CUDA may see.
-    """
+    """Return the environment that the agent starts with and all its ranks share."""
     env = {name: value for name, value in base.items() if name not in _NOT_FOR_RANKS}
     env |= extra
     # OpenBLAS would start threads as numpy is imported, and a process with threads must not fork.

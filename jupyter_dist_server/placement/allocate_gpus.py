@@ -55,17 +55,7 @@ Tell = Callable[[str, InLine | None], None]
 
 
 class Allocator:
-    """Gets GPUs for one pool.
-
-    Parameters
-    ----------
-    request : PoolRequest
-        What was asked for.
-    record : PoolRecord
-        Of the pool; names it to others.
-    read : callable
-        Reads NVML.
-    """
+    """Gets GPUs for one pool."""
 
     def __init__(
         self, request: PoolRequest, record: PoolRecord, read: Read = read_gpu_state
@@ -126,11 +116,6 @@ class Allocator:
 
         Our entry is among those of all who wait, see `jobs.plan`. It is gone with the notebook's
         kernel, too.
-
-        Parameters
-        ----------
-        tell : callable
-            Called with the reason for waiting, and our place, whenever they have changed.
 
         Raises
         ------

@@ -21,24 +21,7 @@ def unavailable(
     processes: Mapping[str, list[GpuProcess]],
     line: Iterable[Waiting],
 ) -> dict[str, str]:
-    """Tell which GPUs a request can't be given, whatever its policy.
-
-    Parameters
-    ----------
-    request : PoolRequest
-        May share leases, or use GPUs by force.
-    leases : mapping
-        Who leases GPUs, see `jobs.leases.lease.holders`.
-    processes : mapping
-        Which processes are on them.
-    line : iterable of Waiting
-        Who waits for GPUs and comes first, see `jobs.schedule.situation.first`.
-
-    Returns
-    -------
-    dict
-        By UUID, words that follow "GPU 1 is".
-    """
+    """Tell which GPUs a request can't be given, whatever its policy."""
     found = {}
     for uuid, rows in processes.items():
         shares = request.oversubscribe and uuid in leases and leases[uuid].shared

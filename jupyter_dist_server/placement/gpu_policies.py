@@ -74,11 +74,6 @@ def order(
 ) -> tuple[list[Gpu], Callable[[Gpu], str] | None]:
     """Sort GPUs by a request's policy.
 
-    Returns
-    -------
-    tuple
-        The GPUs, and what says of one of them why it stands where it does, if anything does.
-
     Raises
     ------
     DistError

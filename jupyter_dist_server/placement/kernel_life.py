@@ -17,13 +17,6 @@ T = TypeVar("T")
 async def while_kernel_lives(pid: int | None, work: Coroutine[Any, Any, T]) -> T:
     """Do something, but cancel it when the notebook's kernel ends.
 
-    Parameters
-    ----------
-    pid : int or None
-        The kernel's process, if there is one.
-    work : coroutine
-        What is done.
-
     Raises
     ------
     DistError

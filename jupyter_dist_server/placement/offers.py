@@ -27,23 +27,7 @@ def with_offers(
     reasons: Reasons,
     line: InLine | None,
 ) -> GpusTaken:
-    """Return a refusal that says what can be done instead.
-
-    Parameters
-    ----------
-    error : GpusTaken
-        The refusal.
-    request : PoolRequest
-        What was refused.
-    inventory : Inventory
-        The GPUs that it may use.
-    samples : mapping
-        How busy they are.
-    reasons : callable
-        Tells why GPUs can't be had.
-    line : InLine or None
-        Where the request would stand in line.
-    """
+    """Return a refusal that says what can be done instead."""
     found = [Offer("wait", line)]
     taken = reasons(request)
     is_here = (request.nodes or 1) == 1  # we know the GPUs of this machine only

@@ -96,20 +96,6 @@ def place(
 ) -> Placement:
     """Decide where ranks go.
 
-    Parameters
-    ----------
-    request : PoolRequest
-        Without `num_ranks` there is one rank per GPU, or two on a machine without. Without
-        `backend` it is gloo on the CPU, ``cpu:gloo,cuda:nccl`` with a GPU per rank, and gloo where
-        ranks share one or run on MIG instances: NCCL refuses the first "Duplicate GPU detected",
-        and does not reach from one MIG instance to another.
-    inventory : Inventory
-        The GPUs that may be used.
-    samples : mapping or None
-        How busy they are.
-    unavailable : mapping or None
-        Why some can't be had, by UUID, in words such as ``"leased by bob"``; see `conflicts`.
-
     Raises
     ------
     GpusTaken

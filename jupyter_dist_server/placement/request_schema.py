@@ -58,25 +58,7 @@ Field = dict[str, Any]
 def start_schema(
     found: Inventory, free: int, timeout: float, cluster: Cluster | None = None
 ) -> dict[str, Any]:
-    """Return the JSON Schema of the requests that a form can make.
-
-    Parameters
-    ----------
-    found : Inventory
-        The GPUs that may be used.
-    free : int
-        How many of them nobody has.
-    timeout : float
-        Seconds that a start may take if nothing is said.
-    cluster : Cluster or None
-        The nodes, if a pool may have several.
-
-    Returns
-    -------
-    dict
-        Every request that it allows is one that `PoolRequest.from_json` accepts; its properties
-        are in the order of the form.
-    """
+    """Return the JSON Schema of the requests that a form can make."""
     gpus = found.gpus
     fields = {
         "num_ranks": _field(

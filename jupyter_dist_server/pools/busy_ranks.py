@@ -10,15 +10,7 @@ from ..common.protocol.pool_record import PoolRecord
 
 
 class Activity:
-    """Follows the ranks of one pool.
-
-    Parameters
-    ----------
-    record : PoolRecord
-        The pool's.
-    changed : callable
-        Called when a rank has become busy or idle.
-    """
+    """Follows the ranks of one pool."""
 
     def __init__(self, record: PoolRecord, changed: Callable[[], None]) -> None:
         self._record = record

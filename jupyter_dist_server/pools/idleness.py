@@ -23,19 +23,7 @@ _BUSY = 5
 
 
 class Idleness:
-    """Follows whether a pool is idle, and ends one that is so for longer than its limit.
-
-    Parameters
-    ----------
-    record : PoolRecord
-        The pool's.
-    tell : callable
-        Called with the time since when it is idle, and with `None` when it is not any more.
-    end : callable
-        Called with the reason when its limit is over.
-    tasks : Tasks
-        Owns what we do.
-    """
+    """Follows whether a pool is idle, and ends one that is so for longer than its limit."""
 
     def __init__(
         self,

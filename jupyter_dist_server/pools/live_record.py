@@ -14,13 +14,7 @@ from ..common.protocol.pool_record import PoolRecord
 
 
 class LiveRecord:
-    """A record that its owner changes.
-
-    Parameters
-    ----------
-    record : PoolRecord
-        As it is at first.
-    """
+    """A record that its owner changes."""
 
     def __init__(self, record: PoolRecord) -> None:
         self.record = record

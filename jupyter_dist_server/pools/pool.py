@@ -38,28 +38,7 @@ DEFAULT_TIMEOUT = 120.0
 
 
 class Pool(LiveRecord):
-    """One pool and the agent that holds its ranks.
-
-    Parameters
-    ----------
-    record : PoolRecord
-        What is known of it.
-    on_change : callable
-        Called with the pool after each change of its `record`.
-    owner : Owner
-        Who we are, to whom the pool's agent listens.
-    watch : bool
-        Whether to follow which ranks are busy (the server shows it in the panel).
-    timeout : float
-        Seconds that the start may take.
-
-    Attributes
-    ----------
-    agent : PoolAgent
-        Its agent.
-    commands : RankCommands
-        To its ranks.
-    """
+    """One pool and the agent that holds its ranks."""
 
     def __init__(
         self,

@@ -32,22 +32,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class PoolAgent:
-    """The agent's process, our connection to it, and the ranks that it has told us of.
-
-    Parameters
-    ----------
-    record : PoolRecord
-        Of its pool.
-    on_snapshot : callable
-        Called with each snapshot that it sends.
-
-    Attributes
-    ----------
-    process : AgentProcess or None
-        `None` until it is started, or has said which one it is.
-    link : AgentLink
-        The connection.
-    """
+    """The agent's process, our connection to it, and the ranks that it has told us of."""
 
     def __init__(self, record: PoolRecord, on_snapshot: Callable[[Snapshot], None]) -> None:
         self.process: AgentProcess | None = None
@@ -112,17 +97,7 @@ class PoolAgent:
     async def until_ended(
         self, owner: Owner, ending: asyncio.Event, tell: Callable[[str, bool], None]
     ) -> None:
-        """Return when it has ended, or is to end; connect again if only the link ends.
-
-        Parameters
-        ----------
-        owner : Owner
-            Who we are.
-        ending : asyncio.Event
-            Set when it is to end.
-        tell : callable
-            Called regularly with what may be wrong with it, and whether it is so.
-        """
+        """Return when it has ended, or is to end; connect again if only the link ends."""
         watching = asyncio.create_task(self._watch(tell))
         try:
             while True:

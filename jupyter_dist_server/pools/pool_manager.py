@@ -38,29 +38,7 @@ _KEPT = 20
 
 
 class PoolManager:
-    """Start, find, adopt and stop pools.
-
-    Parameters
-    ----------
-    watch : bool
-        Whether pools follow which of their ranks are busy.
-    owner : Owner
-        What this process is, and how long its pools outlive it.
-    keep_warm : float
-        Seconds for which a zygote is kept after the last pool; 0 is for having none.
-    engine : str
-        What starts ranks on other nodes if a request does not say; empty for what is around.
-
-    Attributes
-    ----------
-    pools : dict
-        By id. Of the ended pools, the last one of each kernel is kept, to say why it ended, and
-        the last `_KEPT` of those without a kernel.
-    zygotes : ZygoteRegistry
-        The warm ones.
-    engine : str
-        As given.
-    """
+    """Start, find, adopt and stop pools."""
 
     def __init__(
         self,
@@ -81,13 +59,7 @@ class PoolManager:
         self._tasks = Tasks()
 
     def listen(self, changed: Listener, removed: Callable[[str], None]) -> Callable[[], None]:
-        """Call back at each change of a pool, and with its id when one is forgotten.
-
-        Returns
-        -------
-        callable
-            Stops the calls.
-        """
+        """Call back at each change of a pool, and with its id when one is forgotten."""
         self._listeners.add(changed)
         self._removal_listeners.add(removed)
 

@@ -24,21 +24,7 @@ from .stack_and_log import check_running
 
 
 class RankCommands:
-    """Commands to the ranks of one pool.
-
-    Parameters
-    ----------
-    pool : LiveRecord
-        What is known of the pool.
-    agent : PoolAgent
-        Its agent.
-    tasks : Tasks
-        Owns what goes on after a command.
-    timeout : float
-        Seconds that new ranks may take.
-    give_up : callable
-        Ends the pool, for a reason.
-    """
+    """Commands to the ranks of one pool."""
 
     def __init__(
         self,
@@ -101,11 +87,6 @@ class RankCommands:
     async def extend(self, seconds: float | None) -> None:
         """Let the pool run longer than its time limit; the time that it was idle is forgotten.
 
-        Parameters
-        ----------
-        seconds : float or None
-            By how much longer, if at all.
-
         Raises
         ------
         DistError
@@ -126,13 +107,6 @@ class RankCommands:
         self, ranks: Iterable[int] | None = None, without_lost_nodes: bool = False
     ) -> None:
         """Replace some or all ranks; their variables are lost.
-
-        Parameters
-        ----------
-        ranks : iterable of int or None
-            Those; `None` for all.
-        without_lost_nodes : bool
-            Whether to go on with the ranks of the other nodes alone, which get new numbers.
 
         Raises
         ------

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 import torch.distributed as dist
 
-from jupyter_dist_server.agent.store.key_values import KeyValues
-from jupyter_dist_server.agent.store.store_server import StoreServer
+from jupyter_dist_server.agent.store import KeyValues, StoreServer
 from jupyter_dist_server.common.pool_folder import store_socket
 from jupyter_dist_server.rank.group.pool_store import PoolStore
 

@@ -1,7 +1,7 @@
 """The agents on a pool's other nodes, as the first node's agent sees them.
 
-An engine starts them, and their stdin and stdout are our only connection: lines of JSON, as on an
-agent's control socket. No thread is needed for it, which would make forks unsafe.
+An engine starts them. Their stdin and stdout are the only connection: lines of JSON, as on an
+agent's control socket. It needs no thread, which would make forks unsafe.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from ...common.background_tasks import Tasks
+from ...common.patience import patience
 from ...common.pool_folder import log_tail, write_addresses
 from ...common.processes.python_command import python_command
 from ...common.protocol.agents.agent_messages import (
@@ -28,6 +29,7 @@ from ...common.protocol.agents.agent_messages import (
     NodeGpus,
     Ping,
     Pong,
+    RankState,
     Snapshot,
     StartRanks,
     Stop,
@@ -47,42 +49,22 @@ from ...engines.start_failures import why_cancelled, why_not_started
 from ..control_socket import Client
 from .gpu_watchers import GpuWatchers
 from .node_link import FIRST_TRIPS, NodeLink, until_ended
-from .ranks_of_other_nodes import on_our_clock
 
 _HINT = "See %dist_status, and whether the node can be reached; then start again."
 _SLOW = "Check that the node can be reached; if it is slow, set a longer --timeout."
 _MODULE = "jupyter_dist_server.agent.agent_on_other_node"
-_BEAT = 1.0
-"""Seconds between two questions whether a node is there."""
 _MOST_MISSED = 7
-"""Questions that a node may leave without an answer: then its ranks count as dead."""
+"""Pings, one each second, that a node may leave unanswered before its ranks count as dead."""
 _START_SHARE = 0.75
-"""Part of the pool's time to start in which an agent on another node answers: it imports torch."""
-_WORDS_PATIENCE = 1.0
-"""Seconds within which an engine ends after its agent has."""
-_END_PATIENCE = 10.0
-"""Seconds within which agents on other nodes end their ranks, and themselves."""
+"""Part of the pool's time to start in which another node's agent must answer: it imports torch."""
 
 
 class Nodes:
-    """The other nodes of a pool; none, if this is not the first one.
+    """The other nodes of a pool; on another node than the first, there are none.
 
-    Parameters
-    ----------
-    folder : Path
-        The pool's private folder.
-    config : PoolFile
-        What ``pool.json`` holds.
-    heard : callable
-        Called with a node and the newest snapshot of its agent.
-    lost : callable
-        Called when a node is used no more, with the reason; see `lost_node`, too.
-    tell : callable
-        Sends news to a client.
-    gpus : GpuWatchers
-        Who wants to know of their GPUs.
-    ask_store : callable
-        Answers what ranks there ask of the process group's store.
+    `heard` is called with a node and its agent's newest snapshot, `lost` with the reason when a
+    node is lost, `tell` sends news to a client, and `ask_store` answers ranks' requests to the
+    store.
     """
 
     def __init__(
@@ -122,17 +104,21 @@ class Nodes:
         """The local processes that stand for them."""
         return {link.process.pid for link in self._links if link.process}
 
-    def lost_node(self, rank: int) -> NodeLink | None:
-        """Return a rank's node if it is used no more."""
-        return next((li for li in self._links if li.why_lost and rank in li.node.ranks), None)
+    def note_lost(self, ranks: list[RankState]) -> None:
+        """Note that the ranks of lost nodes are dead."""
+        lost = {rank: link for link in self._links if link.why_lost for rank in link.node.ranks}
+        for record in ranks:
+            if record.state != "dead" and (link := lost.get(record.rank)):
+                record.failure = link.failure if record.state == "starting" else None
+                record.state, record.since, record.exit = "dead", time.time(), link.why_lost
 
     @property
     def lost(self) -> list[str]:
-        """The nodes that are used no more."""
+        """The names of lost nodes."""
         return [link.node.name for link in self._links if link.why_lost]
 
     def resize(self, config: PoolFile, kept: Sequence[int]) -> None:
-        """Forget the nodes that are lost; `kept` are the earlier numbers of the other ranks."""
+        """Forget the lost nodes; `kept` are the earlier numbers of the other ranks."""
         self._config = config
         self._left_out += self.lost
         self._links = [link for link in self._links if not link.why_lost]
@@ -143,7 +129,7 @@ class Nodes:
         write_addresses(self._folder, self._addresses)
 
     def start(self, order: StartRanks) -> None:
-        """Have ranks started; on a node that was lost, by another agent."""
+        """Have ranks started; on a lost node, by another agent."""
         for place, link in enumerate(self._links):
             mine = [rank for rank in order.ranks if rank in link.node.ranks]
             if mine and link.why_lost:
@@ -157,13 +143,13 @@ class Nodes:
                 link.send(link.order)
 
     def send(self, ranks: Collection[int], command: Callable[[list[int]], Command]) -> None:
-        """Pass a command on to those nodes that some ranks are on."""
+        """Pass a command to the nodes of some ranks."""
         for link in self._links:
             if mine := [rank for rank in ranks if rank in link.node.ranks]:
                 link.send(command(mine))
 
     def ask_log(self, client: Client, rank: int) -> None:
-        """Tell a client the last lines of a rank, once they have come."""
+        """Send a client the last lines of a rank, once they arrive."""
         link = next(link for link in self._links if rank in link.node.ranks)
         if link.why_lost:
             self._tell(client, LogLines([]))
@@ -172,7 +158,7 @@ class Nodes:
             link.send(Log(rank))
 
     def sample(self) -> None:
-        """Have GPUs sampled there as those want who look at them."""
+        """Have GPUs sampled as the clients that display them want."""
         for link in self._links:
             settings = self._gpus.settings(link.node.name)
             if (link.is_up or link.why_lost) and link.sampled != settings:
@@ -182,7 +168,7 @@ class Nodes:
                     self._gpus.tell(NodeGpus(link.node.name, trouble=link.trouble))
 
     def describe(self, said: DescribeLease) -> None:
-        """Have the agents there say something of the pool to the users of their nodes."""
+        """Have the agents describe the pool to the users of their nodes."""
         self._described = said
         for link in self._links:
             if link.is_compared:
@@ -212,7 +198,7 @@ class Nodes:
             while line := await reader.readline():
                 link.missed = 0
                 self._take(link, line)
-        await until_ended([link], _WORDS_PATIENCE)  # the engine may still say why
+        await until_ended([link], patience.answer)  # the engine may still say why
         words = log_tail(log)
         if link.is_up:
             self._lose(link, why_cancelled(words) or "the agent on {node} ended")
@@ -221,7 +207,7 @@ class Nodes:
             self._lose(link, why_cancelled(words) or "no agent started on {node}", reason)
 
     def _environment(self) -> dict[str, str]:
-        """Return ours, without which GPUs the pool has on this node."""
+        """Return our environment, without the CUDA mask of this node."""
         environment = dict(os.environ)
         environment.pop("CUDA_VISIBLE_DEVICES", None)
         visible = self._config.visible
@@ -235,10 +221,10 @@ class Nodes:
         if isinstance(news, LogLines) and link.asked:
             self._tell(link.asked.popleft(), news)
         elif isinstance(news, Pong):
-            link.clock.add(news.sent, news.answered, time.time())
+            link.note_trip(news.sent, news.answered, time.time())
             if not link.is_compared:  # it is to be known before ranks tell of times
                 self._ask(link)
-            elif link.clock.count == FIRST_TRIPS:
+            elif len(link.trips) == FIRST_TRIPS:
                 self._describe(link)
         elif isinstance(news, NodeGpus):
             self._gpus.tell(news)
@@ -255,7 +241,7 @@ class Nodes:
                 self.sample()
             # If it ends although we have not said so, `_follow` knows why once it has ended.
             if not news.stopping or news.failure or self._closing:
-                self._heard(link.node, on_our_clock(news, link.clock.ahead or 0.0))
+                self._heard(link.node, link.on_our_clock(news))
 
     async def _answer_store(self, link: NodeLink, asked: StoreQuestion) -> None:
         link.send(StoreAnswer(asked.number, await self._ask_store(asked.request)))
@@ -266,17 +252,17 @@ class Nodes:
             link.send(msgspec.structs.replace(said, ends_by=ends_by, idle_since=idle_since))
 
     def _ask(self, link: NodeLink) -> None:
-        """Ask for an answer, and tell the node how wrong its clock is."""
-        link.send(Ping(time.time(), link.clock.ahead))
+        """Ping, and tell the node how far its clock is ahead."""
+        link.send(Ping(time.time(), link.ahead))
 
     async def _beat(self) -> None:
-        """Ask all nodes regularly; one that does not answer is used no more."""
-        patience = _START_SHARE * self._config.timeout
+        """Ping all nodes each second; one that does not answer is lost."""
+        limit = _START_SHARE * self._config.timeout
         while True:
-            await asyncio.sleep(_BEAT)
+            await asyncio.sleep(1.0)
             for link in self._links:
-                if not link.is_up and time.monotonic() - link.begun > patience:
-                    self._lose(link, f"{{node}} has not answered for {patience:.0f} s", hint=_SLOW)
+                if not link.is_up and time.monotonic() - link.begun > limit:
+                    self._lose(link, f"{{node}} has not answered for {limit:.0f} s", hint=_SLOW)
                 if link.is_up and not link.why_lost:
                     link.missed += 1
                     self._ask(link)
@@ -285,7 +271,7 @@ class Nodes:
                         self._lose(link, f"{{node}} has been unreachable since {since}")
 
     def give_up(self, node: PoolNode, reason: Reason) -> None:
-        """Use a node no more whose ranks cannot start."""
+        """Count a node as lost whose ranks cannot start."""
         for link in self._links:
             if link.node == node:
                 self._lose(link, "{node} cannot start ranks", reason)
@@ -293,7 +279,7 @@ class Nodes:
     def _lose(
         self, link: NodeLink, why: str, reason: Reason | None = None, hint: str = _HINT
     ) -> None:
-        """Use a node no more; `why` has a place for the node."""
+        """Count a node as lost; `why` has a place for the node."""
         if self._closing or link.why_lost:
             return
         link.why_lost = why.format(node=f"its node {link.node.name}")
@@ -313,7 +299,7 @@ class Nodes:
         self._closing = True
         for link in self._links:
             link.send(Stop())
-        await until_ended(self._links, _END_PATIENCE)
+        await until_ended(self._links, patience.node)
         for link in self._links:
             link.end()
         await self._tasks.cancel()

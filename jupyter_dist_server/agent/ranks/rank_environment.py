@@ -21,11 +21,12 @@ _NCCL = {
     "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
     "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": "1",
 }
-"""NCCL's watchdog ends no rank, and aborts nothing: who waits 10 minutes in a debugger on one rank
-would lose the others, and after an error of CUDA their variables on the CPU. Nor does it look for
-ranks that want dumps: once the store is gone, it complains of that each second, in a cell's output.
-After a program's time limit it would wait a minute for such dumps, and the next group for it.
-The user's variables count more.
+"""NCCL's watchdog must end no rank and abort nothing.
+
+Otherwise, 10 minutes in a debugger on one rank would cost the others, and a CUDA error the
+variables on the CPU. Nor may it wait for dumps: once the store is gone it complains each second, in
+a cell's output, and after a program's time limit it would wait a minute for them, and the next
+group for it. Variables that the user has set count more.
 
 https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html
 """
@@ -39,19 +40,10 @@ def rank_environment(
     mask: str | None,
     nodes: Sequence[PoolNode] = (),
 ) -> dict[str, str]:
-    """Return the variables that torchrun would set for this rank, and its mask.
+    """Return the variables that torchrun would set for this rank, and its CUDA mask.
 
-    Parameters
-    ----------
-    rank, world_size, pool_id
-        Who it is.
-    ports : tuple of int
-        ``MASTER_PORT``, for programs that the rank starts, and the port of JAX's coordinator; the
-        pool's group uses neither.
-    mask : str or None
-        What CUDA may see.
-    nodes : sequence of PoolNode
-        All nodes, if there are, or were, several.
+    `ports` are ``MASTER_PORT``, for programs that the rank starts, and that of JAX's coordinator;
+    the pool's group uses neither. `nodes` are all nodes, if there are, or were, several.
     """
     masks = {} if mask is None else {"CUDA_VISIBLE_DEVICES": mask}
     nodes = nodes or [PoolNode("", "127.0.0.1", list(range(world_size)))]
@@ -98,9 +90,9 @@ class _Place(NamedTuple):
 
 
 def interfaces(address: str | None) -> dict[str, str]:
-    """Return which network interface gloo and NCCL are to use: that with a node's address.
+    """Return variables that have gloo and NCCL use the network interface of a node's address.
 
-    What the user has set counts more; the loopback is what pools on one machine are given.
+    Variables that the user has set count more; the loopback is our default for one machine.
     """
     if address is None:
         return {}
@@ -115,10 +107,10 @@ def interfaces(address: str | None) -> dict[str, str]:
 
 
 def _slurm_variables(environment: Mapping[str, str], place: _Place) -> dict[str, str]:
-    """Return Slurm's variables as they would be had Slurm started the ranks.
+    """Return Slurm's variables as if Slurm had started the ranks.
 
-    Otherwise every rank had those of the server, and what looks at them first (Lightning, say)
-    would take each for rank 0.
+    Otherwise each rank would have those of the server, and a library that reads them first, such as
+    Lightning, would take each for rank 0.
     """
     if "SLURM_JOB_ID" not in environment:
         return {}

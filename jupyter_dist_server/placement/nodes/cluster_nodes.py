@@ -12,15 +12,7 @@ from ...engines.engine import Node
 
 @dataclass(frozen=True)
 class Cluster:
-    """Several nodes of one engine.
-
-    Attributes
-    ----------
-    engine, job : str
-        Its name, and the id of its job; empty if it has none.
-    nodes : tuple of Node
-        That of the server first.
-    """
+    """Several nodes of one engine."""
 
     engine: str
     job: str

@@ -18,19 +18,7 @@ from ..requests.request import PoolRequest
 
 @dataclass(frozen=True)
 class Spread:
-    """The nodes of one pool: the first is this machine.
-
-    Attributes
-    ----------
-    engine : str
-        What starts agents on the others.
-    nodes : tuple of Node
-        Two or more.
-    request : PoolRequest
-        What was asked for.
-    job : str
-        The id of the engine's job that has them; empty if there is none.
-    """
+    """The nodes of one pool: the first is this machine."""
 
     engine: str
     nodes: tuple[Node, ...]

@@ -18,21 +18,7 @@ more if the machine is only busy."""
 
 
 class AgentProcess:
-    """One agent's process.
-
-    Parameters
-    ----------
-    process : ProcessRef
-        Which one it is.
-    exit : asyncio.Future or None
-        The exit code, from the zygote that forked it; negative is a signal's number.
-    child : subprocess.Popen or None
-        The same process, if it was a zygote, so a child of ours, before.
-    zygote : ProcessRef or None
-        The one that forked it.
-    silent : callable
-        Called if the zygote does not tell the exit code.
-    """
+    """One agent's process."""
 
     def __init__(
         self,

@@ -24,23 +24,7 @@ from .zygote_registry import ZygoteRegistry
 
 
 class Launch:
-    """How to get GPUs for one pool, and start its agent.
-
-    Parameters
-    ----------
-    request : PoolRequest
-        What was asked for.
-    owner : Owner
-        Who starts it.
-    zygotes : ZygoteRegistry
-        From one of which the agent is forked.
-    allocator : Allocator
-        Gets the GPUs.
-    granted : Allocation or None
-        Those that it has got already.
-    spread : Spread or None
-        The nodes, if there are several.
-    """
+    """How to get GPUs for one pool, and start its agent."""
 
     def __init__(
         self,

@@ -42,15 +42,6 @@ if the machine is only busy; it takes milliseconds.
 class ZygoteProcess:
     """One zygote, which is started.
 
-    Parameters
-    ----------
-    python, environment, cwd
-        How to start it.
-    log : int
-        Descriptor of the file to which it writes.
-    tasks : Tasks
-        Reaps it.
-
     Raises
     ------
     DistError

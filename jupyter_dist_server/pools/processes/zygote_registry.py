@@ -32,13 +32,7 @@ def key_of(python: str, environment: dict[str, str]) -> Key:
 
 
 class ZygoteEnded(Exception):
-    """A new zygote ended, or hung, before it could fork an agent.
-
-    Parameters
-    ----------
-    code : int
-        Its exit code.
-    """
+    """A new zygote ended, or hung, before it could fork an agent."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"A zygote ended with code {code}")
@@ -46,14 +40,7 @@ class ZygoteEnded(Exception):
 
 
 class ZygoteRegistry:
-    """The zygotes of one owner.
-
-    Parameters
-    ----------
-    keep_warm : float
-        Seconds for which they are kept while no pool runs; 0 is for having none: a zygote then
-        becomes the agent.
-    """
+    """The zygotes of one owner."""
 
     def __init__(self, keep_warm: float) -> None:
         self._keep_warm = keep_warm

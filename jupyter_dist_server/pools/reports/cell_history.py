@@ -84,18 +84,7 @@ class ShownCell(msgspec.Struct, kw_only=True):
 
 
 class CellHistory:
-    """The last hour of all pools, those that have ended since included.
-
-    Parameters
-    ----------
-    manager : PoolManager
-        Whose pools are followed, from now on.
-
-    Attributes
-    ----------
-    version : int
-        Grows with each change.
-    """
+    """The last hour of all pools, those that have ended since included."""
 
     def __init__(self, manager: PoolManager) -> None:
         self.version = 0

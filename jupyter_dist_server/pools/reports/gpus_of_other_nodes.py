@@ -11,15 +11,7 @@ from ..pool_manager import PoolManager
 
 
 class OtherNodes:
-    """Has each node sampled by one of the pools that run there, and tells it to the telemetry.
-
-    Parameters
-    ----------
-    manager : PoolManager
-        Whose pools may have other nodes.
-    telemetry : Telemetry
-        Knows whether somebody looks.
-    """
+    """Has each node sampled by one of the pools that run there, and tells it to the telemetry."""
 
     def __init__(self, manager: PoolManager, telemetry: Telemetry) -> None:
         self._manager = manager

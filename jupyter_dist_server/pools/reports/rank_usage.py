@@ -63,22 +63,7 @@ class Usage:
 
 
 class RankUsage:
-    """Look at every rank now and then: psutil for its process, its control channel for its GPU.
-
-    Parameters
-    ----------
-    manager : PoolManager
-        Whose pools are looked at.
-    interval : float
-        Seconds between two looks.
-
-    Attributes
-    ----------
-    latest : dict
-        By pool id, one `Usage` per rank, `None` for a rank that has no process.
-    verdicts : dict
-        By pool id, why its ranks wait.
-    """
+    """Look at every rank now and then: psutil for its process, its control channel for its GPU."""
 
     def __init__(self, manager: PoolManager, interval: float = 2.0) -> None:
         self.latest: dict[str, list[Usage | None]] = {}
