@@ -10,18 +10,15 @@ from .ray import Ray
 from .slurm import Slurm
 
 LOCAL = "local"
-"""The name for having none: a pool of this machine only."""
+"""The name of no engine: pools use only this machine."""
 _ENGINES: tuple[Engine, ...] = (Slurm(), Ray())
 ENGINES = (LOCAL, *(engine.name for engine in _ENGINES))
 
 
 def engine_for(environment: Mapping[str, str], name: str = "") -> Engine:
-    """Return an engine: a named one, or that of the cluster in which an environment is.
+    """Return the named engine, or that of the cluster in which an environment is.
 
-    Raises
-    ------
-    DistError
-        If it is in none, or only this machine may be used.
+    Raises `DistError` if it is in none, or only this machine may be used.
     """
     for engine in _ENGINES:
         if engine.name == name or (not name and engine.is_around(environment)):
@@ -44,5 +41,5 @@ def engine_for(environment: Mapping[str, str], name: str = "") -> Engine:
 
 
 def named(name: str) -> Engine:
-    """Return an engine."""
+    """Return an engine by its name."""
     return next(engine for engine in _ENGINES if engine.name == name)

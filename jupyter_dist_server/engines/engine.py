@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import Protocol
+
+Program = tuple[list[str], dict[str, str]]
+"""A command for this machine, and its environment."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A machine where an agent can be started."""
+    """A machine where an agent can be started, by the name that the engine gives it."""
 
     name: str
     address: str
+    """The IP address where other nodes reach it."""
     here: bool
+    """Whether this process runs there."""
     gpus: int = 0
+    """How many GPUs the engine knows of."""
 
 
 class Engine(Protocol):
-    """Starts processes on the nodes that somebody else manages."""
+    """Starts processes on nodes that a cluster manages."""
 
     name: str
     gives_gpus: bool
@@ -30,38 +35,23 @@ class Engine(Protocol):
         ...
 
     def job(self, environment: Mapping[str, str]) -> str:
-        """Return the id of the job that an environment is in; empty if there is none."""
+        """Return the ID of the job that an environment is in; empty if there is none."""
         ...
 
     def nodes(self, environment: Mapping[str, str], python: str) -> list[Node]:
-        """Return the nodes that may be used; blocks for as long as the cluster takes.
+        """Return the nodes that the notebook kernel may use; blocks while the cluster is asked.
 
-        Raises
-        ------
-        DistError
-            If that is not known.
+        `python` is the kernel's interpreter; empty is this process's own. Raises `DistError` if the
+        nodes are not known.
         """
         ...
 
-    def start(
-        self,
-        node: str,
-        command: list[str],
-        stream: int,
-        log: BinaryIO,
-        gpus: int,
-        environment: Mapping[str, str],
-    ) -> RemoteProcess:
-        """Start a process on a node, in our working directory.
+    def on_node(
+        self, node: str, command: list[str], gpus: int, environment: Mapping[str, str]
+    ) -> Program:
+        """Return what runs a command on a node, in our working directory, with stdin and stdout.
 
-        Raises
-        ------
-        OSError
-            If the engine's command cannot be started.
+        The command gets so many GPUs if the engine decides on that. The local process that stands
+        for it ends when it does, with its exit code.
         """
         ...
-
-
-RemoteProcess = subprocess.Popen[bytes]
-"""A process on another node, by the local process that stands for it: it ends when that one does,
-and its exit code is that one's."""

@@ -18,7 +18,10 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 def agent_environment(
     base: dict[str, str], extra: dict[str, str], placement: Placement
 ) -> dict[str, str]:
-    """Return the environment that the agent starts with and all its ranks share."""
+    """Return the environment that the agent starts with and all its ranks share.
+
+    `base` is the notebook kernel's, `extra` what the user has added.
+    """
     env = {name: value for name, value in base.items() if name not in _NOT_FOR_RANKS}
     env |= extra
     # OpenBLAS would start threads as numpy is imported, and a process with threads must not fork.
@@ -38,9 +41,9 @@ def agent_environment(
 
 
 def thread_limits(base: dict[str, str], extra: dict[str, str]) -> dict[str, str]:
-    """Return the limits that the user set; a rank gets them back after the fork.
+    """Return the limits that the user set, for ranks after the fork: torch obeys them then.
 
-    torch obeys them from then on. OpenBLAS has read 1 by then, unless the ranks are spawned.
+    OpenBLAS has read 1 by then, unless the ranks are spawned.
     """
     given = base | extra
     return {name: given[name] for name in _THREADS if name in given}

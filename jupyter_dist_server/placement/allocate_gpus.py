@@ -40,22 +40,14 @@ from .ranks_to_gpus import GpusTaken, GpusUnknown, counts_differ
 from .requests.request import PoolRequest
 
 _READ_EVERY = 3.0
-"""Seconds between two readings of NVML, while only processes outside of pools are waited for."""
-_LOOKS, _ENDING = 4, 0.3
-"""How often processes are looked at that may be ending, and seconds in between."""
-_TRIES, _PAUSE = 5, 0.05
-"""How often GPUs are asked for that somebody takes, or looks at, at the same moment, and seconds in
-between."""
-
-_LONGEST_WAIT = 1e6
-"""Seconds; event loops cannot count much further."""
+"""Seconds between two readings of NVML, while only processes outside pools use the GPUs."""
 
 Read = Callable[[], Awaitable[GpuState]]
 Tell = Callable[[str, InLine | None], None]
 
 
 class Allocator:
-    """Gets GPUs for one pool."""
+    """Gets GPUs for one pool, which its record names to others; `read` reads NVML."""
 
     def __init__(
         self, request: PoolRequest, record: PoolRecord, read: Read = read_gpu_state
@@ -74,29 +66,24 @@ class Allocator:
         self._board = Board(POOL)
         self._patience = Patience()
         self._head_since = math.inf
-        """Since when we are the first in line that does not fit."""
+        """Since when we are the first in line, but do not fit."""
         self._late: float | None = None
-        """Seconds after which somebody before us who takes nothing is passed over."""
+        """Seconds after which waiting processes before us that take nothing are passed over."""
         self._leases: Mapping[str, GpuLease] = {}
         self._ahead: list[Waiting] = []
-        """Who comes before us."""
+        """The waiting jobs and pools that come before us."""
         self._line: InLine | None = None
         """Our place in line."""
 
     @property
     def inventory(self) -> Inventory:
-        """The GPUs that may be used, as they were looked at last."""
+        """The GPUs that may be used, as of the last reading."""
         return self._inventory
 
     async def now(self) -> Allocation:
-        """Get GPUs at once.
+        """Get GPUs at once; raise `GpusTaken`, with what can be done instead, if others have them.
 
-        Raises
-        ------
-        GpusTaken
-            If others have them, or wait for them; it says who, and what can be done instead.
-        DistError
-            If the request can never be met.
+        A plain `DistError` says that the request can never be met.
         """
         await self._look()
         try:
@@ -112,15 +99,16 @@ class Allocator:
             ) from None
 
     async def in_line(self, tell: Tell) -> Allocation:
-        """Wait for our turn, for as long as the request says; after `now` has failed.
+        """Wait for our turn for as long as the request says; after `now` has failed.
 
-        Our entry is among those of all who wait, see `jobs.plan`. It is gone with the notebook's
-        kernel, too.
+        Our entry is among those of all that wait, see `jobs.plan`. It ends with the notebook's
+        kernel. `tell` is called with the reason for waiting and our place in line, whenever they
+        change.
 
         Raises
         ------
         GpusTaken
-            If they can't be had in time.
+            If there are none in time.
         DistError
             If the request can never be met, or the kernel has ended.
         """
@@ -163,11 +151,11 @@ class Allocator:
                         "Choose other GPUs, or wait longer.",
                     )
                 waits = [left, *(wait for wait in (pause, self._late) if wait is not None)]
-                await wake.changed(min(min(waits), _LONGEST_WAIT))
+                await wake.changed(min(*waits, 1e6))  # event loops cannot count much further
 
     async def _look(self) -> None:
         """Read NVML, and again as long as there are processes that may just be ending."""
-        for _ in range(_LOOKS):
+        for _ in range(4):
             seen = await self._read()
             if seen.no_answer and not hides_all(environment_of(self._request)):
                 raise GpusUnknown(seen.inventory.fault)
@@ -182,16 +170,16 @@ class Allocator:
             strangers = chain.from_iterable(self._strangers.values())
             if self._request.force or not any(map(may_be_ending, strangers)):
                 break
-            await asyncio.sleep(_ENDING)
+            await asyncio.sleep(0.3)
 
     def _show(self) -> None:
-        """Show our entry to all who wait, once it is known which GPUs there are."""
+        """Show our entry to all that wait, once it is known which GPUs there are."""
         if self._inventory.gpus:
             uuids = [gpu.uuid for gpu in self._seen.inventory.gpus]
             self._board.show([self._want()], uuids)
 
     def _want(self) -> Want:
-        """Return our entry in the line of all who wait."""
+        """Return our entry in the line of all that wait."""
         chosen = list(dict.fromkeys(candidates(self._request, self._inventory)))
         count = number_of_ranks(self._request)
         if self._request.policy in ("ids", "map"):
@@ -210,12 +198,12 @@ class Allocator:
         )
 
     def why_unavailable(self, seen: GpuState) -> dict[str, str]:
-        """Tell why GPUs cannot be had now, see `unavailable`; not for an event loop."""
+        """Tell why GPUs are not available now, see `unavailable`; not for an event loop."""
         self._seen, self._inventory = seen, allowed(self._request, seen.inventory)
         return self._unavailable(seen.processes)
 
     def _unavailable(self, processes: Processes) -> dict[str, str]:
-        """Look at leases, and at the boards of who comes before us."""
+        """Look at leases, and at the boards of all that come before us."""
         want, boards, there = self._situation(processes)
         wanted = there.plan()
         is_head = wanted.head is not None and wanted.head.id == want.id
@@ -234,7 +222,7 @@ class Allocator:
         return want, boards, situation(self._seen, [want], boards, strangers=strangers)
 
     def _may_fit(self) -> bool:
-        """Tell whether nothing is in the way but, perhaps, processes without a lease."""
+        """Tell whether nothing but, perhaps, processes without a lease is in the way."""
         want, _, there = self._situation({})
         reasons = unavailable(self._request, there.leases, {}, first(there, there.plan(), want))
         request = replace(self._request, min_free_memory=None)
@@ -244,7 +232,7 @@ class Allocator:
         return False
 
     async def _place(self, processes: Processes, take: bool) -> Allocation:
-        """Decide which GPUs ranks get, and lease them, if they are to be taken."""
+        """Decide which GPUs ranks get, and lease them if `take`."""
         working = asyncio.ensure_future(asyncio.to_thread(self._turn, processes, take))
         try:
             return await asyncio.shield(working)
@@ -277,11 +265,11 @@ class Allocator:
         return msgspec.structs.replace(self._who, since=now, ends_by=ends_by)
 
     async def _get(self) -> Allocation:
-        for _ in range(_TRIES):
+        for _ in range(5):
             try:
                 return await self._place(self._seen.processes, True)
             except GpuTaken:  # somebody was faster, and is seen the next time; or just looks at it
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(0.05)
         raise GpusTaken(
             "Lost a race for these GPUs: other pools lease and release them.", "Try again."
         )

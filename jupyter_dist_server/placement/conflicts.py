@@ -21,7 +21,11 @@ def unavailable(
     processes: Mapping[str, list[GpuProcess]],
     line: Iterable[Waiting],
 ) -> dict[str, str]:
-    """Tell which GPUs a request can't be given, whatever its policy."""
+    """Tell which GPUs a request cannot get, whatever its policy: by UUID, words after "GPU 1 is".
+
+    `leases` are from `jobs.leases.lease.holders`, and `line`, which comes first, from
+    `jobs.schedule.situation.first`.
+    """
     found = {}
     for uuid, rows in processes.items():
         shares = request.oversubscribe and uuid in leases and leases[uuid].shared
@@ -48,7 +52,7 @@ def foreign(request: PoolRequest, rows: Iterable[GpuProcess]) -> list[GpuProcess
 
 
 def may_be_ending(row: GpuProcess) -> bool:
-    """Tell whether a process is a rank that was killed a moment ago, or may be one."""
+    """Tell whether a process is, or may be, a rank that was killed a moment ago."""
     if row.command is None:
         return True
     if row.user is None:  # hidden from us, as it is another user's
@@ -80,7 +84,7 @@ def _who(who: GpuLease | Waiting) -> str:
 
 
 def clock(moment: float | None) -> str:
-    """Say when something was, with the day if that was another one."""
+    """Write a time, with the day if it is not today."""
     if moment is None:
         return "an unknown time"
     then = time.localtime(moment)

@@ -1,4 +1,4 @@
-"""Whether the notebook's kernel, for which GPUs are waited for, still lives."""
+"""Whether the notebook's kernel, for which a pool waits for GPUs, is alive."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ T = TypeVar("T")
 
 
 async def while_kernel_lives(pid: int | None, work: Coroutine[Any, Any, T]) -> T:
-    """Do something, but cancel it when the notebook's kernel ends.
-
-    Raises
-    ------
-    DistError
-        If the kernel has ended.
-    """
+    """Do something, but cancel it and raise `DistError` when the notebook's kernel ends."""
     waiting = asyncio.create_task(work)
     ended = asyncio.create_task(_until_ended(pid))
     try:

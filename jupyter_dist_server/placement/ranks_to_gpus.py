@@ -21,7 +21,7 @@ CPU_RANKS = 2
 
 
 class GpusTaken(DistError):
-    """There are GPUs, and they can't be had now; waiting may help."""
+    """There are GPUs, but they are not available now; waiting may help."""
 
     def __init__(self, message: str, hint: str, offers: Sequence[Offer] = ()) -> None:
         super().__init__("gpus_taken", message, hint)
@@ -46,7 +46,7 @@ class GpusUnknown(GpusTaken):
 
 @dataclass(frozen=True)
 class Placement:
-    """The answer: one entry per rank, and what the user should know about it."""
+    """One GPU per rank, and what the user should know about it."""
 
     gpus: tuple[Gpu | None, ...]
     """The GPU of each rank; `None` is the CPU."""
@@ -54,7 +54,7 @@ class Placement:
     backend: str
     notices: tuple[str, ...] = field(default=())
     by_uuid: bool = False
-    """Whether masks name GPUs by UUID, as CUDA may count them differently from NVML."""
+    """Whether masks name GPUs by UUID, as CUDA may count differently from NVML."""
 
     @property
     def used(self) -> list[Gpu]:
@@ -77,8 +77,8 @@ class Placement:
         """Return a rank's ``CUDA_VISIBLE_DEVICES``; `None` is for having none.
 
         All ranks see the whole GPUs of their pool, in the order of ranks, so that ``LOCAL_RANK``
-        indexes into them as under torchrun, whatever GPUs they are. CUDA gives a process one MIG
-        instance at most, so there each has its own.
+        indexes into them as under torchrun. CUDA gives a process at most one MIG instance, so a
+        rank on one sees only its own.
         """
         gpu = self.gpus[rank]
         if gpu is None:
@@ -96,12 +96,18 @@ def place(
 ) -> Placement:
     """Decide where ranks go.
 
+    Without `num_ranks` there is one rank per GPU, or two on a machine without. Without `backend` it
+    is gloo on the CPU, ``cpu:gloo,cuda:nccl`` with a GPU per rank, and gloo where ranks share one
+    or run on MIG instances: NCCL refuses the first, "Duplicate GPU detected", and does not connect
+    MIG instances. `unavailable` says by UUID why GPUs are not available, in words such as ``"leased
+    by bob"``; see `conflicts`.
+
     Raises
     ------
     GpusTaken
         If GPUs are taken, or short of memory; the message says by whom.
     DistError
-        If a GPU does not exist, there never are enough, or the backend cannot work.
+        If a GPU does not exist, there are never enough, or the backend cannot work.
     """
     if not inventory.gpus:
         return _on_cpu(request, inventory)
@@ -160,7 +166,7 @@ def place(
 
 
 def counts_differ(inventory: Inventory) -> bool:
-    """Tell whether CUDA may count GPUs differently from NVML: some are divided, or sick."""
+    """Tell whether CUDA may count GPUs differently from NVML: some are divided, or faulty."""
     return bool(inventory.problems) or any(gpu.mig is not None for gpu in inventory.gpus)
 
 
@@ -189,7 +195,7 @@ def _on_cpu(request: PoolRequest, inventory: Inventory) -> Placement:
 def _refusals(
     request: PoolRequest, gpus: list[Gpu], samples: Samples, unavailable: Mapping[str, str]
 ) -> dict[Gpu, str]:
-    """Return why GPUs can't be had, in words that follow "GPU 1 is"."""
+    """Return why GPUs are not available, in words after "GPU 1 is"."""
     least = request.min_free_memory or 0
     if gpus and all(gpu.memory_total < least for gpu in gpus):
         largest = max(gpus, key=lambda gpu: gpu.memory_total)
@@ -211,7 +217,7 @@ def _refusals(
 
 
 def _say(gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> str:
-    """Say why GPUs can't be had, those with the same reason together."""
+    """Say why GPUs are not available, those with the same reason together."""
     labels: dict[str, list[str]] = {}
     for gpu in dict.fromkeys(gpus):
         if gpu in refusals:
@@ -223,7 +229,7 @@ def _say(gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> str:
 
 
 def taken(begin: str, gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> GpusTaken:
-    """Return the error of a start that needs GPUs which cannot be had now."""
+    """Return the error of a start that needs GPUs which are not available now."""
     said = _say(gpus, refusals)
     force = ", or use it anyway with --force" if "used by" in said else ""
     return GpusTaken(f"{begin}{said}.", f"Choose other GPUs, wait for these with --wait{force}.")

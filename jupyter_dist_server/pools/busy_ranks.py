@@ -10,7 +10,7 @@ from ..common.protocol.pool_record import PoolRecord
 
 
 class Activity:
-    """Follows the ranks of one pool."""
+    """Follows the ranks of one pool; `changed` is called when a rank has become busy or idle."""
 
     def __init__(self, record: PoolRecord, changed: Callable[[], None]) -> None:
         self._record = record
@@ -18,7 +18,7 @@ class Activity:
         self._watcher: Watcher | None = None
 
     async def begin(self) -> None:
-        """Follow the ranks that there are now; return when no change can be missed."""
+        """Follow the present ranks; return when no change can be missed."""
         new = Watcher(Path(self._record.folder), self._note)
         old, self._watcher = self._watcher, new
         if old:
@@ -32,7 +32,7 @@ class Activity:
             self._note(rank, said.state, said.cell, said.cell_id, said.msg_id, said.since)
 
     async def close(self) -> None:
-        """Follow them no more."""
+        """Stop following them."""
         if self._watcher:
             await self._watcher.close()
         self._watcher = None

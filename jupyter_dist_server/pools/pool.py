@@ -1,4 +1,4 @@
-"""The life of one pool, from its owner's side: the server, or a kernel."""
+"""The life of one pool, in its owner: the server, or a kernel."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ DEFAULT_TIMEOUT = 120.0
 
 
 class Pool(LiveRecord):
-    """One pool and the agent that holds its ranks."""
+    """One pool and its agent.
+
+    `on_change` is called after each change of its `record`. With `watch`, it follows which ranks
+    are busy, for the panel. `timeout` is how long the start may take, in seconds.
+    """
 
     def __init__(
         self,
@@ -61,20 +65,20 @@ class Pool(LiveRecord):
         self.agent = PoolAgent(record, self._on_snapshot)
         self._launch: Launch | None = None
         self._ending = asyncio.Event()
-        """Set when its agent is not waited for any more, whether or not that hears of it."""
+        """Set when its agent is not waited for any more, whether or not the agent knows."""
         self.commands = RankCommands(self, self.agent, self._tasks, timeout, self._give_up)
         self._life: asyncio.Task[None] | None = None
         self._late: Reason | None = None
         self._why_stopped: Reason | None = None
         self._cancelled = False
         self._deadline = math.inf
-        """Until when its start may take."""
+        """When its start must be done."""
 
     @classmethod
     def found(
         cls, found: Found, on_change: Callable[[Pool], None], owner: Owner, watch: bool = False
     ) -> Pool:
-        """Return a pool that runs already; `adopt` makes it ours too."""
+        """Return a pool that runs already; `adopt` attaches us to it."""
         record = msgspec.structs.replace(found.config.record, folder=str(found.folder))
         watch = watch or record.idle_limit is not None
         pool = cls(record, on_change, owner, watch, found.config.timeout)
@@ -82,7 +86,7 @@ class Pool(LiveRecord):
         return pool
 
     def tell(self) -> None:
-        """Tell everybody that the record has changed."""
+        """Tell all listeners that the record has changed."""
         self._on_change(self)
         if self._idleness:
             self._idleness.look()
@@ -92,7 +96,7 @@ class Pool(LiveRecord):
         return self.agent.link
 
     def start(self, launch: Launch) -> None:
-        """Begin to start; `record` tells how it goes."""
+        """Begin to start; `record` shows the progress."""
         self._launch = launch
         launch.begin(self._on_waiting)
         self._life = self._tasks.add(self._live())
@@ -102,7 +106,7 @@ class Pool(LiveRecord):
         self._life = self._tasks.add(self._live())
 
     def rename(self, moved: Callable[[str], str]) -> None:
-        """Call its notebooks by the names that their files have now."""
+        """Call its notebooks by the present names of their files."""
         known = {self.record.name, *(one.name for one in self.record.attachments)}
         names = {name: moved(name) for name in known if moved(name) != name}
         if names:

@@ -1,4 +1,4 @@
-"""The agent of one pool, from its owner's side: followed, ended, cleaned up."""
+"""The agent of one pool, in its owner: followed, ended, cleaned up."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from ..client.agent_link import AgentLink, agent_silent, can_connect, folder_removed
 from ..common.background_tasks import any_of
+from ..common.patience import patience
 from ..common.processes.pool_processes import ended_now, members_of_pool, session_members
 from ..common.processes.process_ref import ProcessRef
 from ..common.protocol.agents.agent_messages import Attach, NodeGpus, Snapshot, Stop, WatchGpus
@@ -20,19 +21,14 @@ from ..common.protocol.pool_record import PoolRecord
 from .end_reasons import agent_ended, agent_stopped, too_slow
 from .processes.agent_process import AgentProcess
 
-_END_PATIENCE = 5.0
-"""Seconds for which an agent that has hung up may take to end."""
-_STOP_PATIENCE = 12.0
-"""Seconds after which an agent that does not end by itself is killed."""
-_SILENT_PATIENCE = 1.0
-"""The same for one that did not answer before."""
-_LOOK = 5.0
-"""Seconds after which an agent is asked whether it is still there."""
 _LOG = logging.getLogger(__name__)
 
 
 class PoolAgent:
-    """The agent's process, our connection to it, and the ranks that it has told us of."""
+    """The agent's process, our connection to it, and the ranks that it has reported.
+
+    `process` is `None` until it is started, or has said which one it is.
+    """
 
     def __init__(self, record: PoolRecord, on_snapshot: Callable[[Snapshot], None]) -> None:
         self.process: AgentProcess | None = None
@@ -45,14 +41,14 @@ class PoolAgent:
         self._ranks: set[ProcessRef] = set()
 
     async def start(
-        self, launch: Coroutine[Any, Any, AgentProcess], ending: asyncio.Event, patience: float
+        self, launch: Coroutine[Any, Any, AgentProcess], ending: asyncio.Event, limit: float
     ) -> None:
         """Launch its process, unless it is to end, or that takes too long."""
         launching = asyncio.create_task(launch)
         waiting = asyncio.create_task(ending.wait())
         try:
             either = launching, waiting
-            await asyncio.wait(either, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
             if launching.done():
                 self.process = launching.result()
         finally:
@@ -61,13 +57,7 @@ class PoolAgent:
             await asyncio.gather(launching, waiting, return_exceptions=True)
 
     async def connect(self, owner: Owner) -> None:
-        """Connect to it, and attach to its pool.
-
-        Raises
-        ------
-        OSError
-            If it has ended.
-        """
+        """Connect to it, and attach to its pool; raise `OSError` if it has ended."""
         await self.link.connect(Path(self._record.folder))
         self.link.on_gpus = self._on_gpus
         if self._watched.settings:
@@ -76,14 +66,14 @@ class PoolAgent:
         self.link.send(Attach(Attachment.of_this_process(owner.kind)))
 
     def watch_gpus(self, wanted: WatchGpus, heard: Callable[[NodeGpus], None]) -> None:
-        """Have GPUs of other nodes sampled, and be called with what is said of them."""
+        """Have GPUs of other nodes sampled; `heard` gets the news."""
         if wanted != self._watched:
             self._watched, self._on_gpus = wanted, heard
             self.link.on_gpus = heard
             self.link.send(wanted)
 
     async def _connect_again(self, owner: Owner) -> bool:
-        """Connect again if the connection was lost, but not its process; tell whether it is so."""
+        """Connect again if only the connection was lost; tell whether that worked."""
         if not self.process or self.process.poll() is not None:
             return False
         await self.link.close()
@@ -97,7 +87,10 @@ class PoolAgent:
     async def until_ended(
         self, owner: Owner, ending: asyncio.Event, tell: Callable[[str, bool], None]
     ) -> None:
-        """Return when it has ended, or is to end; connect again if only the link ends."""
+        """Return when it has ended, or is to end; connect again if only the link ends.
+
+        `tell` is called regularly with what may be wrong with it, and whether it is so.
+        """
         watching = asyncio.create_task(self._watch(tell))
         try:
             while True:
@@ -113,12 +106,12 @@ class PoolAgent:
     async def _watch(self, tell: Callable[[str, bool], None]) -> None:
         folder = Path(self._record.folder)
         while True:
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(5.0)
             tell(agent_silent(self.pid).message, await self.is_silent())
             tell(folder_removed(folder).message, not await asyncio.to_thread(can_connect, folder))
 
     def note_ranks(self) -> None:
-        """Remember which processes the ranks are, so that none is left at the end."""
+        """Remember the processes of ranks, so that none is left at the end."""
         self._ranks.update(
             ProcessRef(rank.pid, rank.start_ticks)
             for rank in self._record.ranks
@@ -126,7 +119,7 @@ class PoolAgent:
         )
 
     def ranks_have_started(self) -> bool:
-        """Tell whether no rank is still starting; one that has died later stays dead."""
+        """Tell whether no rank is still starting; one that dies later stays dead."""
         said = self.link.snapshot
         if not said or said.failure or said.stopping:
             return False
@@ -134,11 +127,11 @@ class PoolAgent:
 
     @property
     def pid(self) -> int | None:
-        """Its process, if it is known."""
+        """Its process ID, if it is known."""
         return self.process.pid if self.process else None
 
     async def is_silent(self) -> bool:
-        """Tell whether it is there, but does not answer; it is not waited for long at its end."""
+        """Tell whether it does not answer; if so, its end is not waited for as long."""
         self._silent = await self.link.is_silent()
         return self._silent
 
@@ -149,10 +142,10 @@ class PoolAgent:
             self.process.terminate()
 
     async def why_ended(self) -> Reason:
-        """Say why it has hung up, though nobody has asked it to."""
+        """Say why it has closed the connection, though nobody has asked it to."""
         assert self.process is not None
         try:
-            return agent_ended(self._record, await self.process.wait(_END_PATIENCE))
+            return agent_ended(self._record, await self.process.wait(patience.busy_answer))
         except asyncio.TimeoutError:
             return Reason(
                 "agent_failed", "The pool's agent closed its connection, so the pool was ended."
@@ -166,11 +159,11 @@ class PoolAgent:
         return too_slow(self._record, seconds)
 
     async def leave_nothing(self, unexpected: bool) -> None:
-        """End it, and leave no process and no file, whatever state it is in."""
+        """End it, and leave no process and no file, whatever its state."""
         if self.process:
             self.end()
             try:
-                await self.process.wait(_SILENT_PATIENCE if self._silent else _STOP_PATIENCE)
+                await self.process.wait(patience.answer if self._silent else patience.end)
             except asyncio.TimeoutError:
                 unexpected = True
                 self.process.kill()
@@ -187,6 +180,6 @@ class PoolAgent:
 
     async def _wait_for_killed(self, process: AgentProcess) -> None:
         try:
-            await process.wait(_END_PATIENCE)
+            await process.wait(patience.busy_answer)
         except asyncio.TimeoutError:
             _LOG.warning("The agent of %s was killed, but has not ended", self._record.id)

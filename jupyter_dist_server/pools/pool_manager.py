@@ -19,8 +19,8 @@ from ..common.protocol.pool_record import PoolState
 from ..jobs.admin_policy import allowed_limit
 from ..placement.allocate_gpus import Allocator
 from ..placement.new_pool_record import new_record
-from ..placement.nodes.ranks_to_nodes import spread
 from ..placement.ranks_to_gpus import GpusTaken
+from ..placement.ranks_to_nodes import spread
 from ..placement.requests.request import PoolRequest
 from .discovery import Found, find_pools
 from .end_reasons import start_cancelled
@@ -34,11 +34,17 @@ Listener = Callable[[Pool], None]
 T = TypeVar("T")
 
 _KEPT = 20
-"""How many ended pools without a kernel are kept, to say why they ended."""
+"""How many ended pools without a kernel are kept, to show why they ended."""
 
 
 class PoolManager:
-    """Start, find, adopt and stop pools."""
+    """Starts, finds, adopts and stops pools.
+
+    With `watch`, pools follow which of their ranks are busy. `keep_warm` is how long a zygote is
+    kept after the last pool, in seconds; 0 is for having none. `engine` starts ranks on other nodes
+    if a request does not say; empty for the cluster around us. `pools` has, of ended ones, the last
+    of each kernel and the last `_KEPT` without a kernel, to show why they ended.
+    """
 
     def __init__(
         self,
@@ -59,7 +65,8 @@ class PoolManager:
         self._tasks = Tasks()
 
     def listen(self, changed: Listener, removed: Callable[[str], None]) -> Callable[[], None]:
-        """Call back at each change of a pool, and with its id when one is forgotten."""
+        """Call back at each change of a pool, and with its ID when it is forgotten, until stopped.
+        """
         self._listeners.add(changed)
         self._removal_listeners.add(removed)
 
@@ -72,12 +79,14 @@ class PoolManager:
     async def create(self, request: PoolRequest) -> Pool:
         """Begin to start a pool.
 
+        If the GPUs are taken for now, and the request may `wait`, the pool is `PENDING` until they
+        are free.
+
         Raises
         ------
         DistError
             If the kernel has a pool already, the request cannot be placed, or this process may not
-            open enough files; if GPUs are taken for now, and it may `wait`, the pool is `PENDING`
-            until they are not.
+            open enough files.
         """
         kernel = request.kernel_id
         if (running := self.for_kernel(kernel)) or kernel in self._starting:
@@ -129,7 +138,7 @@ class PoolManager:
         return pool
 
     async def adopt_unserved(self) -> list[Pool]:
-        """Adopt the pools of a server that is gone."""
+        """Adopt the pools of a server that has ended."""
         found = await asyncio.to_thread(lambda: list(find_pools()))
         lost = [one for one in found if one.config.owner_kind == SERVER and not one.has_server]
         adopted = []
@@ -155,13 +164,7 @@ class PoolManager:
         self._tell_removed(pool_id)
 
     def get(self, pool_id: str) -> Pool:
-        """Return a pool.
-
-        Raises
-        ------
-        DistError
-            If there is none with this id.
-        """
+        """Return a pool; raise `DistError` if there is none with this ID."""
         try:
             return self.pools[pool_id]
         except KeyError:
@@ -176,7 +179,7 @@ class PoolManager:
         return next((p for p in self.live() if kernel_id and p.record.kernel_id == kernel_id), None)
 
     async def stop_for_kernel(self, kernel_id: str) -> None:
-        """Stop the pool of a kernel that is gone for good, and forget it.
+        """Stop the pool of a kernel that has ended for good, and forget it.
 
         If another notebook uses the pool too, it goes on and belongs to that one.
         """
@@ -186,7 +189,7 @@ class PoolManager:
         self._forget_ended_of(kernel_id)
 
     def hand_over(self, pool: Pool) -> bool:
-        """Give a pool whose kernel is gone to another notebook that uses it, if there is one."""
+        """Give the pool of an ended kernel to another notebook that uses it, if there is one."""
         for attachment in pool.record.attachments:
             successor = attachment.kernel_id
             if successor and successor != pool.record.kernel_id and not self.for_kernel(successor):
@@ -210,7 +213,7 @@ class PoolManager:
         await self.zygotes.close()
 
     def _forget_ended_of(self, kernel_id: str | None) -> None:
-        """Forget a kernel's ended pools; of the others, which may be anybody's, the oldest."""
+        """Forget a kernel's ended pools; of those without a kernel, the oldest."""
         ended = [
             pool_id
             for pool_id, pool in self.pools.items()
@@ -231,7 +234,7 @@ class PoolManager:
 
 
 def _tell(listener: Callable[[T], None], news: T) -> None:
-    """Call a listener; its mistake is no fault of the pool, nor of the other listeners."""
+    """Call a listener; its error must affect neither the pool nor other listeners."""
     try:
         listener(news)
     except Exception:

@@ -24,7 +24,11 @@ from .stack_and_log import check_running
 
 
 class RankCommands:
-    """Commands to the ranks of one pool."""
+    """Commands to the ranks of one pool.
+
+    `tasks` owns what goes on after a command, `timeout` is how long new ranks may take, in seconds,
+    and `give_up` ends the pool, for a reason.
+    """
 
     def __init__(
         self,
@@ -47,8 +51,8 @@ class RankCommands:
         Raises
         ------
         DistError
-            If the pool is not running, or lacks one of `ranks`, or one of them can be interrupted
-            by the pool's agent alone, and that does not answer.
+            If the pool is not running, or lacks one of `ranks`, or the agent must interrupt one and
+            does not answer.
         """
         self._check_running("interrupt")
         if ranks is None:
@@ -68,7 +72,7 @@ class RankCommands:
                 await interrupter.stop_all()
 
     async def kill(self, ranks: Iterable[int]) -> None:
-        """End some ranks at once, whatever they do; their variables are lost.
+        """End some ranks at once; their variables are lost.
 
         Raises
         ------
@@ -85,13 +89,13 @@ class RankCommands:
         await self._check_heard()
 
     async def extend(self, seconds: float | None) -> None:
-        """Let the pool run longer than its time limit; the time that it was idle is forgotten.
+        """Let the pool run some seconds longer, if any are given, and forget its idle time.
 
         Raises
         ------
         DistError
-            If the pool is not running, has no time limit, or may not run as long, or its agent
-            does not answer.
+            If the pool is not running, has no time limit, or may not run as long, or its agent does
+            not answer.
         """
         self._check_running("run longer")
         if seconds is not None:
@@ -107,6 +111,9 @@ class RankCommands:
         self, ranks: Iterable[int] | None = None, without_lost_nodes: bool = False
     ) -> None:
         """Replace some or all ranks; their variables are lost.
+
+        With `without_lost_nodes`, the pool goes on with the ranks of the other nodes, which get new
+        numbers.
 
         Raises
         ------

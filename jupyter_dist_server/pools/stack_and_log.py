@@ -6,11 +6,11 @@ import asyncio
 import itertools
 from pathlib import Path
 
-from ..client.agent_link import PATIENCE as AGENT_PATIENCE
 from ..client.agent_link import AgentLink
 from ..client.ranks.gather_evidence import gather_evidence
 from ..client.ranks.rank_connection import RankConnection
 from ..common.errors import DistError
+from ..common.patience import patience
 from ..common.processes.process_ref import POOL_ENDED, ProcessRef, is_stopped
 from ..common.protocol.pool_record import PoolRecord, RankRecord
 from ..common.protocol.ranks.rank_messages import StackReply, StackRequest
@@ -18,18 +18,9 @@ from ..common.rank_specs import check_ranks
 from ..verdicts.ask_and_explain import explain
 from ..verdicts.verdict import Verdict
 
-PATIENCE = 2.0
-"""Seconds within which a rank answers."""
-
 
 def find_rank(record: PoolRecord, rank: int) -> RankRecord:
-    """Return a rank of a pool.
-
-    Raises
-    ------
-    DistError
-        If there is none, or none yet.
-    """
+    """Return a rank of a pool; raise `DistError` if there is none, or none yet."""
     check_ranks([rank], record.world_size)
     if not record.ranks:
         raise DistError("pool_not_running", "The pool waits for GPUs: it has no ranks yet.")
@@ -45,7 +36,7 @@ def check_pool_runs(record: PoolRecord) -> None:
 
 
 def check_running(found: RankRecord) -> None:
-    """Raise `DistError` unless a rank is there to be asked, or killed."""
+    """Raise `DistError` if a rank is starting or dead."""
     if found.state == "starting":
         raise _starting(found)
     if found.state == "dead":
@@ -63,12 +54,9 @@ def _starting(rank: RankRecord) -> DistError:
 
 
 async def stack_of(record: PoolRecord, rank: int) -> str:
-    """Return where all Python threads of a rank are.
+    """Return the stacks of all Python threads of a rank.
 
-    Raises
-    ------
-    DistError
-        If the rank is not there, is dead, or does not answer.
+    Raises `DistError` if there is no such rank, it is dead, or does not answer.
     """
     found = find_rank(record, rank)
     if record.state.ended:
@@ -89,12 +77,13 @@ async def stack_of(record: PoolRecord, rank: int) -> str:
 
 async def _ask_for_stack(folder: Path, rank: int) -> StackReply | None:
     async with RankConnection(folder) as connection:
-        replies = await connection.request(StackRequest(), StackReply, [rank], timeout=PATIENCE)
+        limit = 2 * patience.answer
+        replies = await connection.request(StackRequest(), StackReply, [rank], timeout=limit)
         return replies.get(rank)
 
 
 def pool_ended() -> DistError:
-    """Return what to raise if a pool ends while it is asked."""
+    """Return the error for a pool that ends while it is asked."""
     return DistError(
         "pool_not_running",
         "The pool has ended, and its ranks with it.",
@@ -124,12 +113,9 @@ def _silent(rank: RankRecord) -> DistError:
 
 
 async def verdict_of(record: PoolRecord, older_than: float | None) -> Verdict | None:
-    """Return why ranks of a running pool have waited since some time; `None` if none does.
+    """Return why ranks of a pool have waited since some time; `None` if none does.
 
-    Raises
-    ------
-    DistError
-        If the pool is not running.
+    Raises `DistError` if the pool is not running.
     """
     check_pool_runs(record)
     try:
@@ -151,14 +137,11 @@ async def verdict_of(record: PoolRecord, older_than: float | None) -> Verdict | 
 async def log_of(record: PoolRecord, rank: int) -> list[str]:
     """Return the last lines that a rank wrote, be it alive or dead; see `RankLogs`.
 
-    Raises
-    ------
-    DistError
-        If there is no such rank, or its agent does not answer, or not yet.
+    Raises `DistError` if there is no such rank, or its agent does not answer, or not yet.
     """
     found = find_rank(record, rank)
     try:
-        return await asyncio.wait_for(_ask_agent(Path(record.folder), rank), AGENT_PATIENCE)
+        return await asyncio.wait_for(_ask_agent(Path(record.folder), rank), patience.node)
     except asyncio.TimeoutError:
         if found.state == "starting":  # its agent is importing torch, or forks
             raise _starting(found) from None

@@ -11,8 +11,12 @@ import pytest
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.engines.engine import Node
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
-from jupyter_dist_server.placement.nodes.cluster_nodes import Cluster, cluster_around
-from jupyter_dist_server.placement.request_schema import NOT_OFFERED, start_schema
+from jupyter_dist_server.placement.request_schema import (
+    NOT_OFFERED,
+    Cluster,
+    cluster_around,
+    start_schema,
+)
 from jupyter_dist_server.placement.requests import field_checks
 from jupyter_dist_server.placement.requests.request import PoolRequest
 

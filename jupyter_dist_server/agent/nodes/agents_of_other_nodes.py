@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -183,8 +184,16 @@ class Nodes:
             engine = named(self._config.engine)
             try:
                 gpus = {self._config.ranks[rank].device for rank in link.node.ranks} - {"cpu"}
-                link.process = engine.start(
-                    link.node.name, command, theirs.fileno(), file, len(gpus), self._environment()
+                command, environment = engine.on_node(
+                    link.node.name, command, len(gpus), self._environment()
+                )
+                link.process = subprocess.Popen(
+                    command,
+                    env=environment,
+                    stdin=theirs.fileno(),
+                    stdout=theirs.fileno(),
+                    stderr=file,
+                    start_new_session=True,
                 )
             except OSError as error:
                 ours.close()

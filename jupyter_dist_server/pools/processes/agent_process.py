@@ -7,18 +7,30 @@ import contextlib
 import signal
 import subprocess
 from collections.abc import Callable
+from typing import Any
 
 import psutil
 
+from ...common.patience import patience
 from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, is_stopped, until_ended
 
-_STATUS_PATIENCE = (3.0, 27.0)
-"""Seconds within which a zygote says how an agent of its own ended, if it is stopped, and how many
-more if the machine is only busy."""
+
+async def answered(answer: asyncio.Future[Any], zygote: ProcessRef | None) -> bool:
+    """Wait for a zygote's answer, longer if it is not stopped; tell whether it came."""
+    for limit in (patience.cleanup, patience.program):
+        await asyncio.wait([answer], timeout=limit)
+        if answer.done() or (zygote and is_stopped(zygote)):
+            break
+    return answer.done()
 
 
 class AgentProcess:
-    """One agent's process."""
+    """One agent's process.
+
+    `exit` gets the exit code from the `zygote` that forked it; negative is a signal's number.
+    `child` is the same process if it was a zygote before, and so is our child. `silent` is called
+    if the zygote does not tell the exit code.
+    """
 
     def __init__(
         self,
@@ -36,12 +48,12 @@ class AgentProcess:
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Its process ID."""
         return self._process.pid
 
     @property
     def age(self) -> float:
-        """Seconds since it was started."""
+        """Seconds since its start."""
         return self._process.age
 
     @property
@@ -50,7 +62,7 @@ class AgentProcess:
         return is_stopped(self._process)
 
     def poll(self) -> int | None:
-        """Return `None` while it runs, then its exit code, `UNKNOWN_EXIT` if nobody knows that."""
+        """Return `None` while it runs, then its exit code; `UNKNOWN_EXIT` if nobody knows it."""
         if self._process.find():
             return None
         if self._child:
@@ -58,28 +70,20 @@ class AgentProcess:
         return self._exit.result() if self._exit and self._exit.done() else UNKNOWN_EXIT
 
     async def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end and return the exit code, `UNKNOWN_EXIT` if nobody knows that.
+        """Wait for its end and return the exit code; `UNKNOWN_EXIT` if nobody knows it.
 
-        A zygote has 30 s more to tell it, or 3 s if it is stopped.
-
-        Raises
-        ------
-        asyncio.TimeoutError
-            If it has not ended after `timeout` seconds.
+        Raises `asyncio.TimeoutError` if it has not ended after `timeout` seconds; then, its zygote
+        has some more to tell the exit code.
         """
         await asyncio.wait_for(until_ended(self._process), timeout)
         if self._exit:
-            for patience in _STATUS_PATIENCE:
-                await asyncio.wait([self._exit], timeout=patience)
-                if self._exit.done():
-                    return self._exit.result()
-                if self._zygote and is_stopped(self._zygote):
-                    break
+            if await answered(self._exit, self._zygote):
+                return self._exit.result()
             self._silent()
         return UNKNOWN_EXIT if (code := self.poll()) is None else code
 
     def send_signal(self, number: int) -> None:
-        """Signal exactly this process, if it is still there."""
+        """Signal exactly this process, if it still exists."""
         if process := self._process.find():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)

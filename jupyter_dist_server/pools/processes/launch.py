@@ -17,14 +17,17 @@ from ...common.protocol.pool_record import PoolRecord
 from ...placement.agent_environment import agent_environment, thread_limits
 from ...placement.allocate_gpus import Allocator, Tell
 from ...placement.new_pool_record import Allocation, AssignedFields
-from ...placement.nodes.ranks_to_nodes import Spread
+from ...placement.ranks_to_nodes import Spread
 from ...placement.requests.request import PoolRequest
 from .agent_process import AgentProcess
 from .zygote_registry import ZygoteRegistry
 
 
 class Launch:
-    """How to get GPUs for one pool, and start its agent."""
+    """How to get GPUs for one pool, and start its agent.
+
+    `granted` are GPUs that it has already, and `spread` are the nodes, if there are several.
+    """
 
     def __init__(
         self,
@@ -44,24 +47,21 @@ class Launch:
         self._cancelled = False
 
     def begin(self, tell: Tell) -> None:
-        """Begin to get the GPUs; why it waits, if it comes to that, is told."""
+        """Begin to get the GPUs; `tell` is called with the reason if it must wait."""
         self._allocating = asyncio.create_task(self._allocate(tell))
 
     async def _allocate(self, tell: Tell) -> Allocation:
         return self._granted or await self._allocator.in_line(tell)
 
     def cancel(self) -> None:
-        """Get no GPUs any more, and give back those that there are."""
+        """Stop getting GPUs, and give back those that there are."""
         self._cancelled = True
         self._allocating.cancel()
 
     async def allocation(self) -> Allocation | None:
         """Return the GPUs once they are there, for the caller to close; `None` if cancelled.
 
-        Raises
-        ------
-        DistError
-            If they can't be had in time.
+        Raises `DistError` if there are none in time.
         """
         try:
             allocation = await self._allocating
@@ -84,16 +84,10 @@ class Launch:
     async def __call__(
         self, folder: Path, record: PoolRecord, timeout: float, allocation: Allocation
     ) -> AgentProcess:
-        """Start the agent, which holds the GPUs' lease from then on.
+        """Start the agent, which then holds the GPUs' lease; its socket listens on return.
 
-        Its socket listens in the pool's private folder on return.
-
-        Raises
-        ------
-        DistError
-            If the interpreter cannot be started, or the folder cannot be written.
-        ZygoteEnded
-            If the interpreter ended while it imported torch.
+        Raises `DistError` if the interpreter cannot be started, or the folder cannot be written,
+        and `ZygoteEnded` if the interpreter ended while it imported torch.
         """
         given = self._request.base_env
         base = dict(os.environ) if given is None else given

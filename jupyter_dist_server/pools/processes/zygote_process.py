@@ -1,4 +1,4 @@
-"""The process of a zygote as its owner sees it, and the connection to it; see `agent.zygote`."""
+"""The process of a zygote, in its owner, and the connection to it; see `agent.zygote`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import msgspec
 
 from ...common.background_tasks import Tasks
 from ...common.errors import DistError
-from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, is_stopped, until_ended
+from ...common.patience import patience
+from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, until_ended
 from ...common.processes.python_command import python_command
 from ...common.protocol.agents.zygote_messages import (
     AgentExited,
@@ -26,26 +27,17 @@ from ...common.protocol.agents.zygote_messages import (
     ZygoteReady,
     decode_zygote_news,
 )
-from .agent_process import AgentProcess
+from .agent_process import AgentProcess, answered
 
 _LOG = logging.getLogger(__name__)
 
 _MODULE = "jupyter_dist_server.agent.zygote"
-REAP_PATIENCE = 2.0
-"""Seconds within which zygotes that were killed have ended."""
-_FORK_PATIENCE = (3.0, 27.0)
-"""Seconds within which a zygote that is ready forks an agent, if it is stopped, and how many more
-if the machine is only busy; it takes milliseconds.
-"""
 
 
 class ZygoteProcess:
     """One zygote, which is started.
 
-    Raises
-    ------
-    DistError
-        If it cannot be started.
+    It writes to the descriptor `log`; `tasks` reaps it. Raises `DistError` if it cannot be started.
     """
 
     def __init__(
@@ -55,11 +47,11 @@ class ZygoteProcess:
         self._retired = False
         self._tasks = tasks
         self._waiting = 0
-        """Starts of agents that are under way."""
+        """Starts of agents that are not done."""
         self._asked: dict[str, asyncio.Future[AgentProcess | None]] = {}
         self._exits: dict[int, asyncio.Future[int]] = {}
         self._ready = asyncio.Event()
-        """Set when it has imported torch, or has gone."""
+        """Set when it has imported torch, or has ended."""
         # Messages of one socket must not run together; only Linux's zygotes get more than one.
         kind = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, kind)
@@ -91,7 +83,7 @@ class ZygoteProcess:
 
     @property
     def is_usable(self) -> bool:
-        """Whether agents can be started from it, perhaps once it has imported torch."""
+        """Whether it can start agents, perhaps once it has imported torch."""
         return not self.gone and not self._retired
 
     async def start_agent(
@@ -120,12 +112,8 @@ class ZygoteProcess:
         try:
             socket.send_fds(self._socket, [request], passed)
             begun = time.monotonic()
-            for patience in _FORK_PATIENCE:
-                await asyncio.wait([answer], timeout=patience)
-                if answer.done():
-                    return answer.result()
-                if is_stopped(self._process):
-                    break
+            if await answered(answer, self._process):
+                return answer.result()
             # Killed: it must not fork a second agent if it goes on.
             waited = time.monotonic() - begun
             _LOG.warning("A zygote did not respond for %.0f s and was killed", waited)
@@ -218,16 +206,16 @@ class ZygoteProcess:
 
     async def _reap(self, child: subprocess.Popen[bytes]) -> int:
         try:
-            await asyncio.wait_for(until_ended(self._process), REAP_PATIENCE)
+            await asyncio.wait_for(until_ended(self._process), patience.cleanup)
         except asyncio.TimeoutError:  # it hangs at its exit
             child.kill()
             await until_ended(self._process)
         return child.wait()
 
     async def exit_code(self) -> int:
-        """Return how a zygote that is gone has ended."""
+        """Return the exit code of a zygote that has ended."""
         if self._reaping:
-            await asyncio.wait([self._reaping], timeout=2 * REAP_PATIENCE)
+            await asyncio.wait([self._reaping], timeout=2 * patience.cleanup)
             if self._reaping.done():
                 return self._reaping.result()
         return UNKNOWN_EXIT

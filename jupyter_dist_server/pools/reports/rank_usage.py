@@ -16,6 +16,7 @@ from ...client.ranks.gather_evidence import gather_evidence
 from ...client.ranks.look_for_progress import Standstill
 from ...client.ranks.rank_connection import RankConnection, read_reply
 from ...common.background_tasks import Tasks
+from ...common.patience import patience
 from ...common.processes.process_memory import ProcessMemory
 from ...common.processes.process_ref import ProcessRef
 from ...common.protocol.jupyter_messages import Message
@@ -29,8 +30,6 @@ from ..pool_manager import PoolManager
 
 _LOG = logging.getLogger(__name__)
 
-_PATIENCE = 1.0
-"""Seconds within which a rank answers; its CPU and memory are known without."""
 _Place = tuple[Whereabouts, int | None, int]
 """A collective: where it was called, in which cell, and how many were begun before."""
 _Rank = tuple[str, int | None, int | None]
@@ -50,20 +49,24 @@ class Usage:
     """In bytes; of pages that it shares with other processes, its part."""
     gpu_uuid: str | None
     allocated: int | None
-    """Torch's memory on its GPU in bytes, as `reserved`."""
+    """Torch's memory on its GPU in bytes, as is `reserved`."""
     reserved: int | None
     line: int | None
-    """Of the cell that it runs."""
+    """The line of the cell that it runs."""
     call: str | None
     """The collective that it is in."""
     calls: int | None
-    """How many it has begun."""
+    """How many collectives it has begun."""
     waiting_since: float | None
     """Since when it waits in this one."""
 
 
 class RankUsage:
-    """Look at every rank now and then: psutil for its process, its control channel for its GPU."""
+    """Looks at every rank regularly: psutil for its process, its control channel for its GPU.
+
+    By pool ID, `latest` has one `Usage` per rank, `None` for a rank that has no process, and
+    `verdicts` say why its ranks wait.
+    """
 
     def __init__(self, manager: PoolManager, interval: float = 2.0) -> None:
         self.latest: dict[str, list[Usage | None]] = {}
@@ -75,19 +78,19 @@ class RankUsage:
         self._wanted = 0
         self._listeners: set[Callable[[], None]] = set()
         self._connections: dict[tuple[str, int], RankConnection] = {}
-        """By pool and generation of its ranks: new ranks do not answer what old ones were asked."""
+        """By pool and generation of its ranks: new ranks do not get the questions to old ones."""
         self._asked: dict[tuple[str, int], dict[int, asyncio.Future[Message]]] = {}
-        """What ranks have not answered yet; those are not asked again meanwhile."""
+        """Questions without an answer yet; their ranks are not asked again meanwhile."""
         self._processes: dict[ProcessRef, tuple[psutil.Process, ProcessMemory]] = {}
         self._cpu: dict[_Rank, tuple[float, float]] = {}
         """Of a rank on another node: when it answered last, and its processor time then."""
         self._waits: dict[_Rank, tuple[_Place, float]] = {}
-        """Which collective a rank was in when it was looked at last, and when that was first so."""
+        """The collective that a rank was last seen in, and since when."""
         self._looking: asyncio.Task[None] | None = None
         self._tasks = Tasks()
 
     def want(self) -> Callable[[], None]:
-        """Look from now on; call what is returned once nobody here wants to know any more."""
+        """Look from now on, until the caller calls what is returned."""
         self._wanted += 1
         if self._looking is None or self._looking.done():
             self._looking = self._tasks.add(self._look())
@@ -101,12 +104,12 @@ class RankUsage:
         return release
 
     def listen(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back after each look that found a change; returns what stops the calls."""
+        """Call back after each look that found a change; return what stops the calls."""
         self._listeners.add(callback)
         return lambda: self._listeners.discard(callback)
 
     async def close(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         await self._tasks.cancel()
         await self._forget(set())
 
@@ -164,7 +167,7 @@ class RankUsage:
         living: list[int],
         said: dict[int, RankStatus],
     ) -> Verdict | None:
-        """Return why ranks wait, if some do not go on."""
+        """Return why ranks wait, if some make no progress."""
         standstill = self._standstills.setdefault(key, Standstill())
         if not standstill.is_seen(said, living):
             return None
@@ -177,12 +180,12 @@ class RankUsage:
         return verdict if verdict and verdict.concerns_all else None
 
     async def _ask(self, key: tuple[str, int], ranks: list[int]) -> dict[int, RankStatus]:
-        """Return what ranks say of themselves, without those that do not answer in time."""
+        """Return the states of the ranks that answer in time."""
         asked = self._asked.setdefault(key, {})
         new = [rank for rank in ranks if rank not in asked]
         asked |= self._connections[key].begin(StatusRequest.kind, {}, new)
         if asked:
-            await asyncio.wait(asked.values(), timeout=_PATIENCE)
+            await asyncio.wait(asked.values(), timeout=patience.answer)
         done = {rank: asked.pop(rank) for rank in list(asked) if asked[rank].done()}
         messages = {r: said.result() for r, said in done.items() if not said.cancelled()}
         replies = {r: read_reply(r, message, RankStatus) for r, message in messages.items()}
@@ -232,7 +235,7 @@ class RankUsage:
     def _elsewhere(
         self, rank: RankRecord, said: RankStatus | None
     ) -> tuple[float | None, int] | None:
-        """Return the same of a rank on another node, as it says itself."""
+        """Return the same for a rank on another node, as it reports."""
         if said is None:
             return None
         key, now = (rank.node, rank.pid, None), time.monotonic()
@@ -242,7 +245,7 @@ class RankUsage:
         return cpu if cpu is None else round(max(0.0, cpu), 1), said.report.memory
 
     def _waiting_since(self, rank: _Rank, said: RankStatus | None) -> float | None:
-        """Return when a rank was first seen in the collective in which it is now."""
+        """Return when a rank was first seen in its present collective."""
         if said is None:
             return None  # it may still be there, but does not say so
         if said.whereabouts.call is None:
@@ -268,6 +271,6 @@ class RankUsage:
 
 
 def _full_uuid(rank: RankRecord, uuid: str) -> str:
-    """Return a UUID as NVML writes it: CUDA leaves out what kind of device it is."""
+    """Return a UUID as NVML writes it: CUDA leaves out the kind of device."""
     assigned = rank.gpu.uuid if rank.gpu else ""
     return assigned if assigned.partition("-")[2] == uuid else f"GPU-{uuid}"

@@ -12,6 +12,7 @@ import msgspec
 
 from ...client.ranks.rank_connection import RankConnection
 from ...client.values.ask_variables import Gathered, gather_variables
+from ...common.patience import patience
 from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.ranks.variable_messages import VariablesRequest
 from ...verdicts.compare_variables import Compared, History, compare
@@ -21,11 +22,7 @@ from ..pool import Pool
 from ..stack_and_log import check_pool_runs, pool_ended
 
 _LARGEST = 16 << 20
-"""Bytes of a variable that is compared unasked."""
-_LOOK = 10.0
-"""Seconds that ranks may take to list variables."""
-_CHECK = 120.0
-"""The same to compare all of them, however large they are."""
+"""Bytes of a variable that is compared without being asked to."""
 
 
 class VariablesAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +30,7 @@ class VariablesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     variables: list[ListedVariable]
     ranks: list[int]
-    """Those that have told."""
+    """Those that have answered."""
     busy: list[int]
     """They run a cell."""
     silent: list[int]
@@ -54,26 +51,19 @@ class RankVariables:
     async def look(self, pool: Pool) -> bytes:
         """Return a `VariablesAnswer` as JSON: all variables, without values.
 
-        Those that hold much are not compared.
-
-        Raises
-        ------
-        DistError
-            If the pool does not run.
+        Large ones are not compared. Raises `DistError` if the pool does not run.
         """
         request = VariablesRequest([], largest=_LARGEST, values=False)
-        return await self._ask(pool, request, None, _LOOK, in_words=False)
+        return await self._ask(pool, request, None, 2 * patience.busy_answer, in_words=False)
 
     async def check(self, pool: Pool, names: Sequence[str], ranks: Sequence[int] | None) -> bytes:
         """Compare variables, all if none is named, on some ranks or all; see `look`.
 
-        Raises
-        ------
-        DistError
-            If the pool does not run, or a rank does not have a variable.
+        Raises `DistError` also if a rank does not have a variable.
         """
         request = VariablesRequest(list(names))
-        return await self._ask(pool, request, ranks, _CHECK, in_words=True)
+        limit = 4 * patience.program  # all of them, however large they are
+        return await self._ask(pool, request, ranks, limit, in_words=True)
 
     async def _ask(
         self,

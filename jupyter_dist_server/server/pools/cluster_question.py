@@ -6,7 +6,7 @@ import asyncio
 import os
 
 from ...common.background_tasks import Tasks
-from ...placement.nodes.cluster_nodes import Cluster, cluster_around
+from ...placement.request_schema import Cluster, cluster_around
 
 _PATIENCE = 5.0
 """Seconds within which a cluster tells its nodes, for the start form."""

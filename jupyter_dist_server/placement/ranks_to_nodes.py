@@ -1,24 +1,27 @@
-"""From an engine's nodes to which node each rank gets: in blocks, as torchrun does, or by a map."""
+"""From an engine's nodes to which node each rank gets: in blocks, as in torchrun, or by a map."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from ...common.errors import DistError
-from ...common.protocol.node_addresses import PoolNode, say_nodes
-from ...common.protocol.pool_record import RankRecord
-from ...common.rank_specs import MAX_RANKS
-from ...engines.choose_engine import LOCAL, engine_for
-from ...engines.engine import Node
-from ..new_pool_record import AssignedFields, environment_of
-from ..requests.field_checks import GpuId
-from ..requests.request import PoolRequest
+from ..common.errors import DistError
+from ..common.protocol.node_addresses import PoolNode, say_nodes
+from ..common.protocol.pool_record import RankRecord
+from ..common.rank_specs import MAX_RANKS
+from ..engines.choose_engine import LOCAL, engine_for
+from ..engines.engine import Node
+from .new_pool_record import AssignedFields, environment_of
+from .requests.field_checks import GpuId
+from .requests.request import PoolRequest
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The nodes of one pool: the first is this machine."""
+    """The two or more nodes of one pool; the first is this machine.
+
+    `engine` starts agents on the others, in its `job`, which is empty if there is none.
+    """
 
     engine: str
     nodes: tuple[Node, ...]
@@ -26,7 +29,7 @@ class Spread:
     job: str = ""
 
     def on_first(self) -> PoolRequest:
-        """Return the part of the request that this machine is to fulfil."""
+        """Return the part of the request that this machine fulfils."""
         ranks = self._ranks(0)[0]
         gpus = dict(enumerate(self._mapped(ranks))) or None
         count, nodes = len(ranks) or None, len(self.nodes)
@@ -38,7 +41,7 @@ class Spread:
         return [gpus[rank] for rank in ranks] if gpus else []
 
     def _ranks(self, first: int) -> list[list[int]]:
-        """Return the ranks of each node, given how many the first one has got if nobody says."""
+        """Return the ranks of each node; `first` is how many the first one got if nobody says."""
         if self.request.node_map:
             names = [name for name, _ in self.request.node_map]
             return [
@@ -71,7 +74,7 @@ class Spread:
         return nodes
 
     def mask(self, node: PoolNode, rank: int) -> str | None:
-        """Return what CUDA may see on another node, if the map says that."""
+        """Return what CUDA may see on another node, if the map says so."""
         chosen = [str(gpu) for gpu in self._mapped(node.ranks)]
         if not chosen:
             return None
@@ -80,7 +83,7 @@ class Spread:
         return ",".join(whole) if own in whole else own  # CUDA sees one MIG instance at most
 
     def fields(self, first: AssignedFields) -> AssignedFields:
-        """Return what a pool's record says, given what it says of the ranks on the first node."""
+        """Return what a pool's record says, given what it says of ranks on the first node."""
         placed = first["ranks"]
         nodes = self.pool_nodes(len(placed))
         ranks = []
@@ -117,7 +120,7 @@ class Spread:
         }
 
     def _device(self, placed: list[RankRecord], node: PoolNode, local: int) -> str:
-        """Return the device of a rank elsewhere, as CUDA counts there."""
+        """Return the device of a rank on another node, as CUDA counts there."""
         if placed[0].gpu is None:
             return "cpu"
         if mask := self.mask(node, node.ranks[local]):
@@ -126,14 +129,10 @@ class Spread:
 
 
 def spread(request: PoolRequest, setting: str = "") -> tuple[PoolRequest, Spread | None]:
-    """Return what this machine is to fulfil of a request, and all nodes if they are several.
+    """Return what this machine fulfils of a request, and all nodes if there are several.
 
-    Not for an event loop. `setting` is the engine to use if the request names none.
-
-    Raises
-    ------
-    DistError
-        If there are not as many nodes, or this machine is none of them.
+    Not for an event loop. `setting` is the engine to use if the request names none. Raises
+    `DistError` if there are not enough nodes, or this machine is none of them.
     """
     is_named = request.engine not in (None, LOCAL)
     asked = (request.nodes or 1) > 1 or request.ranks_per_node or request.node_map
@@ -192,7 +191,7 @@ def _chosen(request: PoolRequest, found: list[Node]) -> list[Node]:
 
 
 def _number(request: PoolRequest, found: int) -> int:
-    """Return how many nodes a pool needs if it does not say; by default it has all."""
+    """Return how many nodes a pool needs if it does not say; by default all."""
     if request.num_ranks and request.ranks_per_node:
         return -(-request.num_ranks // request.ranks_per_node)
     return min(found, request.num_ranks or found)
