@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..common.background_tasks import Tasks
+from ..common.background_tasks import Tasks, any_of
 from ..common.errors import DistError
 from ..common.files.inherited_lease import InheritedLease
 from ..common.patience import patience
@@ -36,6 +36,7 @@ from ..common.protocol.agents.agent_messages import (
 )
 from ..common.protocol.failure_reason import Reason, why_no_start
 from ..common.protocol.node_addresses import PoolNode
+from ..common.protocol.store_messages import StoreReply, StoreRequest
 from .attachments import Attachments
 from .command_handler import CommandHandler
 from .control_socket import Client, ControlSocket
@@ -46,7 +47,7 @@ from .nodes.gpu_watchers import GpuWatchers
 from .nodes.node_sampler import NodeSampler
 from .nodes.smaller_pool import without_nodes
 from .ranks.monitor_ranks import Ranks
-from .store import StoreServer
+from .store import serve_store
 from .time_limit import TimeLimit
 
 _LOG = logging.getLogger(__name__)
@@ -91,16 +92,10 @@ class Agent:
             self._on_node_lost,
             self._control.tell,
             self._gpus,
-            lambda request: self.starter.store.answer(request),
+            self._ask_store,
         )
         self._orders = orders
         self._first_node = FirstNode(lambda: self._tasks.add(self.stop()))
-        self._store = StoreServer(
-            folder,
-            self._first_node.ask_store
-            if orders
-            else lambda request: self.starter.store.answer(request),
-        )
         self._node = self.config.nodes[self.config.node].name if orders else ""
         self._sampler = NodeSampler(self._node, self._gpus.tell)
         self._attachments = Attachments(
@@ -156,6 +151,9 @@ class Agent:
             self._sampler.follow(self._gpus.settings(self._node))
         else:
             self._nodes.sample()
+
+    async def _ask_store(self, request: StoreRequest) -> StoreReply:
+        return await self.starter.store.answer(request)
 
     def _on_node_lost(self, why: Reason) -> None:
         if self._ranks.are_all_starting:
@@ -263,7 +261,7 @@ class Agent:
     async def stop(self) -> None:
         """End all ranks and what they have started, then let the main loop return."""
         if self.stopping:
-            self._attachments.wait_for_nobody()  # as whoever asks for it knows
+            self._attachments.first.set()  # as whoever asks for it knows
             return
         self.stopping = True
         self._control.broadcast()
@@ -272,7 +270,7 @@ class Agent:
         await asyncio.gather(ending, self._nodes.close(), self._sampler.close())
         self._control.broadcast()
         if (self.failure or self._limit.state.over) and not self._orders:
-            await self._attachments.wait_for_first(patience.node)
+            await any_of(self._attachments.first, within=patience.node)
         self._stopped = True
         self._wake.set()
 
@@ -283,7 +281,8 @@ class Agent:
         loop.add_signal_handler(signal.SIGCHLD, self._ranks.on_child_end)
         loop.add_signal_handler(signal.SIGTERM, lambda: self._tasks.add(self.stop()))
         await self._control.open()
-        await self._store.open()
+        ask = self._first_node.ask_store if self._orders else self._ask_store
+        self._store = await serve_store(self.folder, ask)
         if self._orders:
             reader, writer = await stream_of(*self._orders)
             self._first_node.open(lambda question: self._control.tell(writer, question))
@@ -302,7 +301,6 @@ class Agent:
                 self._give_up(why_no_start(error))
 
     def _order(self, chosen: Collection[int], order: StartRanks | None = None) -> None:
-        self._ranks.forget_endings()
         if order:
             self._leave_out(order.left_out)
             self.starter.follow(order)

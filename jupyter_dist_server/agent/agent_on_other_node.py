@@ -52,7 +52,7 @@ def main() -> NoReturn:
 
     asked = LeaseRequest(pool)  # meanwhile
     failure = preload()
-    lease = asked.wait()
+    pool, lease, no_lease = asked.wait()
     with contextlib.suppress(OSError):  # `create_folder` says what is wrong with their place
         _sweep()
     try:
@@ -60,8 +60,7 @@ def main() -> NoReturn:
     except DistError as error:
         sys.exit(f"{NO_FOLDER}{error}")
     try:
-        listener = _listen(folder, lease.pool)
-        serve(listener, lease.descriptors, failure or lease.failure, (0, said))
+        serve(_listen(folder, pool), lease, failure or no_lease, (0, said))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)

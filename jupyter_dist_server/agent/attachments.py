@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import msgspec
 
-from ..common.background_tasks import Tasks, any_of
+from ..common.background_tasks import Tasks
 from ..common.processes.process_ref import ProcessRef, until_ended
 from ..common.protocol.agents.attachment import SERVER, Attachment
 from .control_socket import Client
 
 
+@dataclass(eq=False)
 class Attachments:
     """The agent's list of the processes that keep the pool alive.
 
@@ -23,37 +25,22 @@ class Attachments:
     attached after the server has ended, in seconds; then `abandoned` is called.
     """
 
-    def __init__(
-        self,
-        owner: ProcessRef,
-        grace: float,
-        changed: Callable[[], None],
-        abandoned: Callable[[], object],
-    ) -> None:
-        self._owner = owner
-        self._grace = grace
-        self._changed = changed
-        self._abandoned = abandoned
-        self._attachments: dict[Client, Attachment] = {}
-        self._watches: dict[Client, asyncio.Task[None]] = {}
-        self._names: dict[str, str] = {}
-        """New names of notebooks, by their names when their kernels started."""
-        self._server_left: float | None = None
-        self._first = asyncio.Event()
-        """Set when a process has attached, the owner has ended, or nobody is waited for."""
-        self._tasks = Tasks()
+    owner: ProcessRef
+    grace: float
+    changed: Callable[[], None]
+    abandoned: Callable[[], object]
+    _attachments: dict[Client, Attachment] = field(init=False, default_factory=dict)
+    _watches: dict[Client, asyncio.Task[None]] = field(init=False, default_factory=dict)
+    _names: dict[str, str] = field(init=False, default_factory=dict)
+    """New names of notebooks, by their names when their kernels started."""
+    _server_left: float | None = field(init=False, default=None)
+    first: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    """Set when a process has attached, the owner has ended, or nobody is waited for."""
+    _tasks: Tasks = field(init=False, default_factory=Tasks)
 
     def open(self) -> None:
         """Begin to watch; called in the event loop."""
         self._tasks.add(self._watch_owner())
-
-    async def wait_for_first(self, seconds: float) -> None:
-        """Wait until a process has attached or the owner has ended."""
-        await any_of(self._first, within=seconds)
-
-    def wait_for_nobody(self) -> None:
-        """End that wait."""
-        self._first.set()
 
     def all(self) -> list[Attachment]:
         """Return the attachments, each as its process has described it."""
@@ -78,8 +65,8 @@ class Attachments:
                 self._attachments[other] = new
         if client not in self._watches:
             self._watches[client] = self._tasks.add(self._watch(client, new.process))
-        self._first.set()
-        self._changed()
+        self.first.set()
+        self.changed()
 
     def rename(self, names: dict[str, str]) -> None:
         """Call notebooks by other names from now on; kernels know only their names at the start."""
@@ -87,7 +74,7 @@ class Attachments:
         self._attachments = {
             client: self._named(attachment) for client, attachment in self._attachments.items()
         }
-        self._changed()
+        self.changed()
 
     def _named(self, attachment: Attachment) -> Attachment:
         name = self._names.get(attachment.name, attachment.name)
@@ -101,7 +88,7 @@ class Attachments:
         self._watches.pop(client).cancel()
         if attachment.kind == SERVER:
             self._server_left = time.monotonic()
-        self._changed()
+        self.changed()
         if not self._attachments:
             self._tasks.add(self._count_down())
 
@@ -110,13 +97,13 @@ class Attachments:
         self.remove(client)
 
     async def _watch_owner(self) -> None:
-        await until_ended(self._owner)
-        self._first.set()
+        await until_ended(self.owner)
+        self.first.set()
         if not self._attachments and self._server_left is None:
             await self._count_down()
 
     async def _count_down(self) -> None:
         since = self._server_left or time.monotonic()
-        await asyncio.sleep(max(0.0, since + self._grace - time.monotonic()))
+        await asyncio.sleep(max(0.0, since + self.grace - time.monotonic()))
         if not self._attachments:
-            self._abandoned()
+            self.abandoned()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from ..common.background_tasks import Tasks
 from ..common.network.peers import check_unix_peer
@@ -19,6 +20,7 @@ _BACKLOG_LIMIT = 1 << 24
 """Bytes of unread answers at which a client is dropped."""
 
 
+@dataclass(eq=False)
 class ControlSocket:
     """Serves all processes that can reach the socket in the pool's private folder.
 
@@ -26,21 +28,14 @@ class ControlSocket:
     client that has closed its connection, was killed or dropped.
     """
 
-    def __init__(
-        self,
-        listener: socket.socket,
-        snapshot: Callable[[], News],
-        obey: Callable[[Client, Commands], None],
-        gone: Callable[[Client], None],
-    ) -> None:
-        self._listener = listener
-        self._snapshot = snapshot
-        self._obey = obey
-        self._gone = gone
-        self._writers: set[Client] = set()
-        self._behind: dict[Client, asyncio.Task[None]] = {}
-        """Clients that have not read the last snapshot, and what waits until they have."""
-        self._tasks = Tasks()
+    _listener: socket.socket
+    _snapshot: Callable[[], News]
+    _obey: Callable[[Client, Commands], None]
+    _gone: Callable[[Client], None]
+    _writers: set[Client] = field(init=False, default_factory=set)
+    _behind: dict[Client, asyncio.Task[None]] = field(init=False, default_factory=dict)
+    """Clients that have not read the last snapshot, and what waits until they have."""
+    _tasks: Tasks = field(init=False, default_factory=Tasks)
 
     async def open(self) -> None:
         """Begin to serve."""

@@ -76,20 +76,13 @@ class KeyValues:
             await self._awaited.setdefault(missing, asyncio.Event()).wait()
 
 
-class StoreServer:
-    """Serves the ranks of this node."""
-
-    def __init__(self, folder: Path, answer: Answer) -> None:
-        self._path = store_socket(folder)
-        self._answer = answer
-
-    async def open(self) -> None:
-        """Begin to serve."""
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(str(self._path))
-        self._server = await asyncio.get_running_loop().create_unix_server(
-            lambda: _Connection(self._answer), sock=listener, backlog=_BACKLOG
-        )
+async def serve_store(folder: Path, answer: Answer) -> asyncio.Server:
+    """Begin to answer the ranks of this node; `folder` is the pool's."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(store_socket(folder)))
+    return await asyncio.get_running_loop().create_unix_server(
+        lambda: _Connection(answer), sock=listener, backlog=_BACKLOG
+    )
 
 
 class _Connection(asyncio.Protocol):

@@ -23,17 +23,7 @@ import psutil
 
 from ..common.pool_folder import ORDERS
 from ..common.processes.process_ref import ProcessRef, call_ourselves
-from ..common.protocol.agents.zygote_messages import (
-    AgentExited,
-    AgentOrders,
-    AgentStarted,
-    ForkRefused,
-    StartAgent,
-    ZygoteNews,
-    ZygoteOrders,
-    ZygoteReady,
-    decode_start,
-)
+from ..common.protocol.agents import zygote_messages as messages
 from ..common.protocol.failure_reason import Reason
 
 _LOG = logging.getLogger(__name__)
@@ -68,13 +58,13 @@ class Zygote:
         waiting = select.poll()
         for descriptor in (self._requests.fileno(), self._woken, *self._ours[3:]):
             waiting.register(descriptor, select.POLLIN)
-        self._say(ZygoteReady())
+        self._say(messages.ZygoteReady())
         while self._owner.find():
             ready = {descriptor for descriptor, _ in waiting.poll()}
             if self._woken in ready:
                 os.read(self._woken, 4096)
                 for pid, code in self._reap():
-                    self._say(AgentExited(pid, code))
+                    self._say(messages.AgentExited(pid, code))
             if self._requests.fileno() in ready:
                 message, descriptors, _, _ = socket.recv_fds(self._requests, 65536, _MOST_PASSED)
                 if not message:
@@ -85,25 +75,25 @@ class Zygote:
 
     def _take(self, message: bytes, descriptors: list[int]) -> None:
         try:
-            request = decode_start(message)
+            request = messages.decode_start(message)
         except ValueError as error:  # the agents of other pools are still to be started
             _LOG.error("The zygote was asked for something unknown: %s", error)
         else:
             self._answer(request, descriptors)
 
-    def _answer(self, request: StartAgent, descriptors: list[int]) -> None:
+    def _answer(self, request: messages.StartAgent, descriptors: list[int]) -> None:
         folder = request.folder
         if not (request.stay and self._forks) or self._failure:
-            self._say(AgentStarted(folder, ProcessRef.of(os.getpid()), itself=True))
+            self._say(messages.AgentStarted(folder, ProcessRef.of(os.getpid()), itself=True))
             self._become_agent(Path(folder), descriptors)
         if _installed() != self._installed:
-            self._say(ForkRefused(folder, "packages have changed"))
+            self._say(messages.ForkRefused(folder, "packages have changed"))
             return
         pid = os.fork()
         if pid == 0:
             self._become_agent(Path(folder), descriptors)
         self._agents.add(pid)
-        self._say(AgentStarted(folder, ProcessRef.of(pid), itself=False))
+        self._say(messages.AgentStarted(folder, ProcessRef.of(pid), itself=False))
 
     def _become_agent(self, folder: Path, descriptors: list[int]) -> NoReturn:
         try:
@@ -117,7 +107,7 @@ class Zygote:
             for target in (1, 2):
                 os.dup2(log, target)
             os.close(log)
-            orders = msgspec.json.decode((folder / ORDERS).read_bytes(), type=AgentOrders)
+            orders = msgspec.json.decode((folder / ORDERS).read_bytes(), type=messages.AgentOrders)
             os.environ.clear()
             os.environb.update(orders.environment)
             os.chdir(orders.cwd)
@@ -130,7 +120,7 @@ class Zygote:
         finally:
             os._exit(1)  # whatever happens, it must not go on as a second zygote
 
-    def _say(self, news: ZygoteNews) -> None:
+    def _say(self, news: messages.ZygoteNews) -> None:
         with contextlib.suppress(ConnectionError):  # the owner has gone; so shall we
             self._requests.send(msgspec.json.encode(news))
 
@@ -159,5 +149,5 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     from .ranks.start_ranks import preload
 
-    orders = msgspec.json.decode(sys.argv[1], type=ZygoteOrders)
+    orders = msgspec.json.decode(sys.argv[1], type=messages.ZygoteOrders)
     Zygote(socket.socket(fileno=orders.socket), orders.owner, preload()).run()

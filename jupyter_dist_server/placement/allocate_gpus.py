@@ -103,14 +103,8 @@ class Allocator:
 
         Our entry is among those of all that wait, see `jobs.plan`. It ends with the notebook's
         kernel. `tell` is called with the reason for waiting and our place in line, whenever they
-        change.
-
-        Raises
-        ------
-        GpusTaken
-            If there are none in time.
-        DistError
-            If the request can never be met, or the kernel has ended.
+        change. Raises `GpusTaken` if there are none in time, and `DistError` if the request can
+        never be met, or the kernel has ended.
         """
         return await while_kernel_lives(self._request.kernel_pid, self._wait(tell))
 

@@ -117,21 +117,6 @@ class AssignedFields(TypedDict, total=False):
     engine_job: str
 
 
-def assigned(placement: Placement, leased: str | None) -> AssignedFields:
-    """Return what a pool's record says once its GPUs, and how they are leased, are known."""
-    return {
-        "world_size": len(placement.gpus),
-        "backend": placement.backend,
-        "placement": placement.policy,
-        "leases": leased,
-        "notices": list(placement.notices),
-        "ranks": [
-            RankRecord(rank, rank, placement.device(rank), gpu_reference(gpu))
-            for rank, gpu in enumerate(placement.gpus)
-        ],
-    }
-
-
 def gpu_reference(gpu: Gpu | None) -> GpuReference | None:
     """Return what a rank's record says about its GPU."""
     if gpu is None:
@@ -151,7 +136,18 @@ class Allocation:
     @property
     def fields(self) -> AssignedFields:
         """What the pool's record says about it."""
-        return assigned(self.placement, self.leased)
+        placed = self.placement
+        return {
+            "world_size": len(placed.gpus),
+            "backend": placed.backend,
+            "placement": placed.policy,
+            "leases": self.leased,
+            "notices": list(placed.notices),
+            "ranks": [
+                RankRecord(rank, rank, placed.device(rank), gpu_reference(gpu))
+                for rank, gpu in enumerate(placed.gpus)
+            ],
+        }
 
     @property
     def descriptors(self) -> list[int]:

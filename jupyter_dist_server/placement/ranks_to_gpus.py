@@ -102,12 +102,8 @@ def place(
     MIG instances. `unavailable` says by UUID why GPUs are not available, in words such as ``"leased
     by bob"``; see `conflicts`.
 
-    Raises
-    ------
-    GpusTaken
-        If GPUs are taken, or short of memory; the message says by whom.
-    DistError
-        If a GPU does not exist, there are never enough, or the backend cannot work.
+    Raises `GpusTaken` if GPUs are taken or short of memory, and `DistError` if a GPU does not
+    exist, there are never enough, or the backend cannot work.
     """
     if not inventory.gpus:
         return _on_cpu(request, inventory)

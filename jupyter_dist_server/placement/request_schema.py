@@ -19,23 +19,6 @@ from .ranks_to_gpus import CPU_RANKS
 from .requests.field_checks import MAX_SECONDS
 from .requests.request import PoolRequest
 
-NOT_OFFERED = {
-    "ranks_per_node": "for magics and scripts only",
-    "node_map": "for magics and scripts only",
-    "node_python": "for magics and scripts only",
-    "performance": "for magics and scripts only",
-    "map": "for magics and scripts only",
-    "force": "overrides are for code, where readers see them",
-    "kernel_id": "the form knows the notebook",
-    "name": "the form knows its path",
-    "python": "the kernel's interpreter",
-    "cwd": "the notebook's folder",
-    "sys_path": "the kernel knows its own",
-    "base_env": "the kernel knows its environment",
-    "kernel_pid": "and who it is",
-}
-"""Fields of a `PoolRequest` that no form has, and why."""
-
 _BACKENDS = {
     "gloo": "gloo: CPU",
     "nccl": "NCCL: GPU",

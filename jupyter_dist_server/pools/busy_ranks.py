@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..client.ranks.watch_busy import Watcher, rank_states
 from ..common.protocol.pool_record import PoolRecord
 
 
+@dataclass(eq=False)
 class Activity:
     """Follows the ranks of one pool; `changed` is called when a rank has become busy or idle."""
 
-    def __init__(self, record: PoolRecord, changed: Callable[[], None]) -> None:
-        self._record = record
-        self._changed = changed
-        self._watcher: Watcher | None = None
+    _record: PoolRecord
+    _changed: Callable[[], None]
+    _watcher: Watcher | None = None
 
     async def begin(self) -> None:
         """Follow the present ranks; return when no change can be missed."""

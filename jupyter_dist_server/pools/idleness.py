@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..common.background_tasks import Tasks
 from ..common.protocol.failure_reason import Reason
@@ -22,6 +23,7 @@ _BUSY = 5
 """Utilization in percent from which on a GPU has a load, though no cell runs."""
 
 
+@dataclass(eq=False)
 class Idleness:
     """Follows whether a pool is idle, and ends one that is idle for longer than its limit.
 
@@ -29,20 +31,13 @@ class Idleness:
     `end` with the reason when its limit is over.
     """
 
-    def __init__(
-        self,
-        record: PoolRecord,
-        tell: Callable[[float | None], None],
-        end: Callable[[Reason], None],
-        tasks: Tasks,
-    ) -> None:
-        self._record = record
-        self._tell = tell
-        self._end = end
-        self._tasks = tasks
-        self._used = 0.0
-        """When it was in use, though no cell ran."""
-        self._timer: asyncio.TimerHandle | None = None
+    _record: PoolRecord
+    _tell: Callable[[float | None], None]
+    _end: Callable[[Reason], None]
+    _tasks: Tasks
+    _used: float = 0.0
+    """When it was in use, though no cell ran."""
+    _timer: asyncio.TimerHandle | None = None
 
     def look(self) -> None:
         """Look at the ranks; called after each change of the record."""

@@ -65,8 +65,7 @@ class PoolManager:
         self._tasks = Tasks()
 
     def listen(self, changed: Listener, removed: Callable[[str], None]) -> Callable[[], None]:
-        """Call back at each change of a pool, and with its ID when it is forgotten, until stopped.
-        """
+        """Call back at each change of a pool, and with its ID when it is forgotten."""
         self._listeners.add(changed)
         self._removal_listeners.add(removed)
 

@@ -15,7 +15,7 @@ from jupyter_dist_server.common.protocol.pool_record import PoolRecord, PoolStat
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 from jupyter_dist_server.notebook.magics.option_parser import read_node_map
 from jupyter_dist_server.notebook.reuse_pool import can_reuse
-from jupyter_dist_server.placement.new_pool_record import assigned, new_record, place_ranks
+from jupyter_dist_server.placement.new_pool_record import Allocation, new_record, place_ranks
 from jupyter_dist_server.placement.ranks_to_nodes import Spread, spread
 from jupyter_dist_server.placement.requests.request import PoolRequest
 
@@ -47,7 +47,7 @@ class Cluster:
         """Return the ranks of each node, and remember the record's fields."""
         request = self.request(**fields)
         self.here, nodes = spread(request, setting)
-        first = assigned(place_ranks(self.here, inventory), None)
+        first = Allocation(place_ranks(self.here, inventory)).fields
         if nodes is None:
             return {"": [rank.rank for rank in first["ranks"]]}
         self.fields = nodes.fields(first)

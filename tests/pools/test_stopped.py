@@ -41,8 +41,8 @@ async def test_a_stopped_zygote_delays_a_start_by_seconds_and_no_stop(tmp_path: 
         zygote.suspend()
         await asyncio.wait_for(of_zygote.stop(), PATIENCE)
         assert of_zygote.record.state is PoolState.COMPLETED
-        await until(lambda: zygote not in zygotes(env))  # it has not told how its agent ended
         fresh = await start(manager, env, tmp_path)
+        await until(lambda stopped=zygote: stopped not in zygotes(env))
         await until(lambda: zygotes(env))
         (zygote,) = zygotes(env)
         zygote.suspend()

@@ -22,23 +22,7 @@ from ...common.background_tasks import Tasks
 from ...common.patience import patience
 from ...common.pool_folder import log_tail, write_addresses
 from ...common.processes.python_command import python_command
-from ...common.protocol.agents.agent_messages import (
-    Command,
-    DescribeLease,
-    Log,
-    LogLines,
-    NodeGpus,
-    Ping,
-    Pong,
-    RankState,
-    Snapshot,
-    StartRanks,
-    Stop,
-    StoreAnswer,
-    StoreQuestion,
-    WatchGpus,
-    decode_news,
-)
+from ...common.protocol.agents import agent_messages as messages
 from ...common.protocol.failure_reason import Reason
 from ...common.protocol.node_addresses import PoolNode, RankAddress
 from ...common.protocol.node_agents.node_orders import NodeOrders
@@ -49,7 +33,7 @@ from ...engines.choose_engine import named
 from ...engines.start_failures import why_cancelled, why_not_started
 from ..control_socket import Client
 from .gpu_watchers import GpuWatchers
-from .node_link import FIRST_TRIPS, NodeLink, until_ended
+from .node_link import NodeLink, until_ended
 
 _HINT = "See %dist_status, and whether the node can be reached; then start again."
 _SLOW = "Check that the node can be reached; if it is slow, set a longer --timeout."
@@ -72,9 +56,9 @@ class Nodes:
         self,
         folder: Path,
         config: PoolFile,
-        heard: Callable[[PoolNode, Snapshot], None],
+        heard: Callable[[PoolNode, messages.Snapshot], None],
         lost: Callable[[Reason], None],
-        tell: Callable[[Client, LogLines], None],
+        tell: Callable[[Client, messages.LogLines], None],
         gpus: GpuWatchers,
         ask_store: Callable[[StoreRequest], Awaitable[StoreReply]],
     ) -> None:
@@ -91,7 +75,7 @@ class Nodes:
         self._left_out: list[str] = []
         self._tasks = Tasks()
         self._closing = False
-        self._described: DescribeLease | None = None
+        self._described: messages.DescribeLease | None = None
 
     def open(self) -> None:
         """Start the agents."""
@@ -105,7 +89,7 @@ class Nodes:
         """The local processes that stand for them."""
         return {link.process.pid for link in self._links if link.process}
 
-    def note_lost(self, ranks: list[RankState]) -> None:
+    def note_lost(self, ranks: list[messages.RankState]) -> None:
         """Note that the ranks of lost nodes are dead."""
         lost = {rank: link for link in self._links if link.why_lost for rank in link.node.ranks}
         for record in ranks:
@@ -129,7 +113,7 @@ class Nodes:
         self._addresses = {new: known[old] for new, old in enumerate(kept) if old in known}
         write_addresses(self._folder, self._addresses)
 
-    def start(self, order: StartRanks) -> None:
+    def start(self, order: messages.StartRanks) -> None:
         """Have ranks started; on a lost node, by another agent."""
         for place, link in enumerate(self._links):
             mine = [rank for rank in order.ranks if rank in link.node.ranks]
@@ -143,7 +127,9 @@ class Nodes:
             if link.is_up:
                 link.send(link.order)
 
-    def send(self, ranks: Collection[int], command: Callable[[list[int]], Command]) -> None:
+    def send(
+        self, ranks: Collection[int], command: Callable[[list[int]], messages.Command]
+    ) -> None:
         """Pass a command to the nodes of some ranks."""
         for link in self._links:
             if mine := [rank for rank in ranks if rank in link.node.ranks]:
@@ -153,10 +139,10 @@ class Nodes:
         """Send a client the last lines of a rank, once they arrive."""
         link = next(link for link in self._links if rank in link.node.ranks)
         if link.why_lost:
-            self._tell(client, LogLines([]))
+            self._tell(client, messages.LogLines([]))
         else:
             link.asked.append(client)
-            link.send(Log(rank))
+            link.send(messages.Log(rank))
 
     def sample(self) -> None:
         """Have GPUs sampled as the clients that display them want."""
@@ -164,15 +150,15 @@ class Nodes:
             settings = self._gpus.settings(link.node.name)
             if (link.is_up or link.why_lost) and link.sampled != settings:
                 link.sampled = settings
-                link.send(WatchGpus(settings, [link.node.name]))
-                if settings and link.why_lost:  # that was forgotten while nobody asked
-                    self._gpus.tell(NodeGpus(link.node.name, trouble=link.trouble))
+                link.send(messages.WatchGpus(settings, [link.node.name]))
+                if settings and link.failure:  # that was forgotten while nobody asked
+                    self._tell_trouble(link, link.failure)
 
-    def describe(self, said: DescribeLease) -> None:
+    def describe(self, said: messages.DescribeLease) -> None:
         """Have the agents describe the pool to the users of their nodes."""
         self._described = said
         for link in self._links:
-            if link.is_compared:
+            if link.trips:
                 self._describe(link)
 
     async def _follow(self, link: NodeLink) -> None:
@@ -224,36 +210,34 @@ class Nodes:
 
     def _take(self, link: NodeLink, line: bytes) -> None:
         try:
-            news = decode_news(line)
+            news = messages.decode_news(line)
         except ValueError:  # a line that something else printed
             return
-        if isinstance(news, LogLines) and link.asked:
+        if isinstance(news, messages.LogLines) and link.asked:
             self._tell(link.asked.popleft(), news)
-        elif isinstance(news, Pong):
+        elif isinstance(news, messages.Pong):
             link.note_trip(news.sent, news.answered, time.time())
-            if not link.is_compared:  # it is to be known before ranks tell of times
-                self._ask(link)
-            elif len(link.trips) == FIRST_TRIPS:
+            if len(link.trips) == 1:
                 self._describe(link)
-        elif isinstance(news, NodeGpus):
+        elif isinstance(news, messages.NodeGpus):
             self._gpus.tell(news)
-        elif isinstance(news, StoreQuestion):
+        elif isinstance(news, messages.StoreQuestion):
             self._tasks.add(self._answer_store(link, news))
-        elif isinstance(news, Snapshot):
+        elif isinstance(news, messages.Snapshot):
             if not link.is_up:
                 link.is_up = True
                 self._addresses |= news.addresses
                 write_addresses(self._folder, self._addresses)
+                self._ask(link)  # before it forks, to know its clock before ranks tell of times
                 if link.order:
                     link.send(link.order)
-                self._ask(link)
                 self.sample()
             # If it ends although we have not said so, `_follow` knows why once it has ended.
             if not news.stopping or news.failure or self._closing:
                 self._heard(link.node, link.on_our_clock(news))
 
-    async def _answer_store(self, link: NodeLink, asked: StoreQuestion) -> None:
-        link.send(StoreAnswer(asked.number, await self._ask_store(asked.request)))
+    async def _answer_store(self, link: NodeLink, asked: messages.StoreQuestion) -> None:
+        link.send(messages.StoreAnswer(asked.number, await self._ask_store(asked.request)))
 
     def _describe(self, link: NodeLink) -> None:
         if said := self._described:
@@ -262,7 +246,7 @@ class Nodes:
 
     def _ask(self, link: NodeLink) -> None:
         """Ping, and tell the node how far its clock is ahead."""
-        link.send(Ping(time.time(), link.ahead))
+        link.send(messages.Ping(time.time(), link.ahead))
 
     async def _beat(self) -> None:
         """Ping all nodes each second; one that does not answer is lost."""
@@ -293,21 +277,23 @@ class Nodes:
             return
         link.why_lost = why.format(node=f"its node {link.node.name}")
         for client in link.asked:
-            self._tell(client, LogLines([]))
+            self._tell(client, messages.LogLines([]))
         link.asked.clear()
         link.end()
         said = why.format(node=f"node {link.node.name}")
-        link.trouble = said = f"{said[0].upper()}{said[1:]}."
-        link.failure = reason or Reason("node_failed", said, hint)
+        link.failure = reason or Reason("node_failed", f"{said[0].upper()}{said[1:]}.", hint)
         self._gpus.forget(link.node.name)
-        self._gpus.tell(NodeGpus(link.node.name, trouble=said))
+        self._tell_trouble(link, link.failure)
         self._lost(link.failure)
+
+    def _tell_trouble(self, link: NodeLink, why: Reason) -> None:
+        self._gpus.tell(messages.NodeGpus(link.node.name, trouble=why.message))
 
     async def close(self) -> None:
         """Stop the agents, and wait until they have ended."""
         self._closing = True
         for link in self._links:
-            link.send(Stop())
+            link.send(messages.Stop())
         await until_ended(self._links, patience.node)
         for link in self._links:
             link.end()

@@ -39,7 +39,6 @@ class FirstNode:
         self._heard = time.monotonic()
         self._numbers = itertools.count()
         self._asked: dict[int, asyncio.Future[StoreReply]] = {}
-        self._tell: Callable[[StoreQuestion], None] | None = None
 
     def open(self, tell: Callable[[StoreQuestion], None]) -> None:
         """Begin to ask for the store; `tell` sends a question."""
@@ -63,8 +62,6 @@ class FirstNode:
 
     async def ask_store(self, request: StoreRequest) -> StoreReply:
         """Ask the store for a rank of this node; the rank itself limits the wait."""
-        if self._tell is None:
-            return StoreReply(failure="The first node's agent is not connected.")
         number = next(self._numbers)
         self._asked[number] = asyncio.get_running_loop().create_future()
         try:

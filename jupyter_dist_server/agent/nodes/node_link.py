@@ -15,9 +15,6 @@ from ...common.protocol.node_addresses import PoolNode
 from ...common.protocol.sampler_messages import SamplerSettings
 from ..control_socket import Client
 
-FIRST_TRIPS = 5
-"""Round trips that follow each other at once, to compare the clocks."""
-
 
 class NodeLink:
     """The connection to the agent on one node; `number` is the node's place in the pool."""
@@ -33,10 +30,8 @@ class NodeLink:
         self.begun = time.monotonic()
         self.missed = 0
         self.why_lost = ""
-        self.trouble = ""
-        """The same, as a sentence."""
         self.failure: Reason | None = None
-        """The same, with a hint."""
+        """The same, as a sentence with a hint."""
         self.asked: deque[Client] = deque()
         """The clients that wait for the log of one of its ranks."""
         self.sampled: SamplerSettings | None = None
@@ -60,11 +55,6 @@ class NodeLink:
         See https://www.rfc-editor.org/rfc/rfc5905#section-8.
         """
         return min(self.trips)[1] if self.trips else None
-
-    @property
-    def is_compared(self) -> bool:
-        """Whether its clock was compared with ours often enough."""
-        return len(self.trips) >= FIRST_TRIPS
 
     def on_its_clock(self, moment: float | None) -> float | None:
         """Return a moment of our clock as its clock shows it."""

@@ -9,7 +9,6 @@ import os
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -20,15 +19,6 @@ from ...common.protocol.node_agents.node_allocation import NodeRequest, read_nod
 from ...common.protocol.pool_file import PoolFile
 
 _MODULE = "jupyter_dist_server.placement.lease_on_node"
-
-
-@dataclass
-class NodeLease:
-    """The pool with the GPUs of our ranks, the descriptors of the lease, and why there is none."""
-
-    pool: PoolFile
-    descriptors: list[int] = field(default_factory=list)
-    failure: Reason | None = None
 
 
 class LeaseRequest:
@@ -55,10 +45,10 @@ class LeaseRequest:
                 pass_fds=[theirs.fileno()],
             )
 
-    def wait(self) -> NodeLease:
-        """Return what came of it."""
+    def wait(self) -> tuple[PoolFile, list[int], Reason | None]:
+        """Return the pool with our GPUs, the descriptors of the lease, and why there is none."""
         if not self._socket:
-            return NodeLease(self._pool)
+            return self._pool, [], None
         self._socket.settimeout(patience.driver)
         with self._socket:
             try:
@@ -71,10 +61,10 @@ class LeaseRequest:
             answer = read_node_allocation(said)
         except ValueError:
             why = Reason("node_failed", "The process that leases its GPUs ended without an answer.")
-            return NodeLease(self._pool, failure=why)
+            return self._pool, [], why
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)
         placed = dict(zip(self._pool.own, answer.ranks, strict=False))
         ranks = [placed.get(rank, known) for rank, known in enumerate(self._pool.ranks)]
         pool = msgspec.structs.replace(self._pool, ranks=ranks)
-        return NodeLease(pool, descriptors, answer.failure)
+        return pool, descriptors, answer.failure

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from dataclasses import dataclass, field
 from itertools import takewhile
 
 from ...common.processes.memory_watch import MemoryWatch
@@ -32,13 +33,13 @@ def exit_words(status: int) -> str:
     return f"exited with code {os.waitstatus_to_exitcode(status)}"
 
 
+@dataclass(eq=False)
 class Deaths:
     """Explains how ranks of one pool have ended; `world_size` counts those of all nodes."""
 
-    def __init__(self, logs: RankLogs, world_size: int) -> None:
-        self._logs = logs
-        self.world_size = world_size
-        self._memory = MemoryWatch()
+    _logs: RankLogs
+    world_size: int
+    _memory: MemoryWatch = field(init=False, default_factory=MemoryWatch)
 
     def explain_failure(self, rank: int, failure: Failed) -> Reason:
         """Return why a pool did not start: one of its ranks did not."""

@@ -158,15 +158,12 @@ class Ranks:
         by_all = len(ending) == len(own)
         left = left_behind(ending, self._pool, by_all=by_all, spared=self._helpers())
         await ended_now(left, patience.cleanup)
+        self._endings = {}
 
     async def _all_dead(self, ending: list[RankState]) -> None:
         while any(record.pid and record.state != "dead" for record in ending):
             self._death.clear()
             await self._death.wait()
-
-    def forget_endings(self) -> None:
-        """Forget why ranks were ended: others take their places."""
-        self._endings = {}
 
     def note_cell(self, ranks: Collection[int], cell_id: str) -> None:
         """Remember the cell in which ranks have died."""

@@ -6,8 +6,7 @@ import asyncio
 import contextlib
 import signal
 import subprocess
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 import psutil
 
@@ -15,15 +14,7 @@ from ...common.patience import patience
 from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, is_stopped, until_ended
 
 
-async def answered(answer: asyncio.Future[Any], zygote: ProcessRef | None) -> bool:
-    """Wait for a zygote's answer, longer if it is not stopped; tell whether it came."""
-    for limit in (patience.cleanup, patience.program):
-        await asyncio.wait([answer], timeout=limit)
-        if answer.done() or (zygote and is_stopped(zygote)):
-            break
-    return answer.done()
-
-
+@dataclass(eq=False)
 class AgentProcess:
     """One agent's process.
 
@@ -32,42 +23,32 @@ class AgentProcess:
     if the zygote does not tell the exit code.
     """
 
-    def __init__(
-        self,
-        process: ProcessRef,
-        exit: asyncio.Future[int] | None = None,
-        child: subprocess.Popen[bytes] | None = None,
-        zygote: ProcessRef | None = None,
-        silent: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._process = process
-        self._child = child
-        self._exit = exit
-        self._zygote = zygote
-        self._silent = silent
+    process: ProcessRef
+    exit: asyncio.Future[int] | None = None
+    child: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
         """Its process ID."""
-        return self._process.pid
+        return self.process.pid
 
     @property
     def age(self) -> float:
         """Seconds since its start."""
-        return self._process.age
+        return self.process.age
 
     @property
     def is_stopped(self) -> bool:
         """Whether a signal or a debugger has stopped it."""
-        return is_stopped(self._process)
+        return is_stopped(self.process)
 
     def poll(self) -> int | None:
         """Return `None` while it runs, then its exit code; `UNKNOWN_EXIT` if nobody knows it."""
-        if self._process.find():
+        if self.process.find():
             return None
-        if self._child:
-            return self._child.wait()  # it has ended
-        return self._exit.result() if self._exit and self._exit.done() else UNKNOWN_EXIT
+        if self.child:
+            return self.child.wait()  # it has ended
+        return self.exit.result() if self.exit and self.exit.done() else UNKNOWN_EXIT
 
     async def wait(self, timeout: float | None = None) -> int:
         """Wait for its end and return the exit code; `UNKNOWN_EXIT` if nobody knows it.
@@ -75,16 +56,14 @@ class AgentProcess:
         Raises `asyncio.TimeoutError` if it has not ended after `timeout` seconds; then, its zygote
         has some more to tell the exit code.
         """
-        await asyncio.wait_for(until_ended(self._process), timeout)
-        if self._exit:
-            if await answered(self._exit, self._zygote):
-                return self._exit.result()
-            self._silent()
+        await asyncio.wait_for(until_ended(self.process), timeout)
+        if self.exit:
+            await asyncio.wait([self.exit], timeout=patience.busy_answer)
         return UNKNOWN_EXIT if (code := self.poll()) is None else code
 
     def send_signal(self, number: int) -> None:
         """Signal exactly this process, if it still exists."""
-        if process := self._process.find():
+        if process := self.process.find():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...common.network.curve import new_curve_keys
@@ -23,28 +24,20 @@ from .agent_process import AgentProcess
 from .zygote_registry import ZygoteRegistry
 
 
+@dataclass(eq=False)
 class Launch:
     """How to get GPUs for one pool, and start its agent.
 
     `granted` are GPUs that it has already, and `spread` are the nodes, if there are several.
     """
 
-    def __init__(
-        self,
-        request: PoolRequest,
-        owner: Owner,
-        zygotes: ZygoteRegistry,
-        allocator: Allocator,
-        granted: Allocation | None,
-        spread: Spread | None = None,
-    ) -> None:
-        self._request = request
-        self._owner = owner
-        self._zygotes = zygotes
-        self._allocator = allocator
-        self._granted = granted
-        self._spread = spread
-        self._cancelled = False
+    _request: PoolRequest
+    _owner: Owner
+    _zygotes: ZygoteRegistry
+    _allocator: Allocator
+    _granted: Allocation | None
+    _spread: Spread | None
+    _cancelled: bool = False
 
     def begin(self, tell: Tell) -> None:
         """Begin to get the GPUs; `tell` is called with the reason if it must wait."""

@@ -16,18 +16,10 @@ import msgspec
 from ...common.background_tasks import Tasks
 from ...common.errors import DistError
 from ...common.patience import patience
-from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, until_ended
+from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, is_stopped, until_ended
 from ...common.processes.python_command import python_command
-from ...common.protocol.agents.zygote_messages import (
-    AgentExited,
-    AgentStarted,
-    ForkRefused,
-    StartAgent,
-    ZygoteOrders,
-    ZygoteReady,
-    decode_zygote_news,
-)
-from .agent_process import AgentProcess, answered
+from ...common.protocol.agents import zygote_messages as messages
+from .agent_process import AgentProcess
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,7 +47,7 @@ class ZygoteProcess:
         # Messages of one socket must not run together; only Linux's zygotes get more than one.
         kind = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, kind)
-        orders = ZygoteOrders(theirs.fileno(), ProcessRef.of(os.getpid()))
+        orders = messages.ZygoteOrders(theirs.fileno(), ProcessRef.of(os.getpid()))
         try:
             self._child: subprocess.Popen[bytes] | None = subprocess.Popen(
                 [*python_command(python, _MODULE), msgspec.json.encode(orders).decode()],
@@ -108,12 +100,16 @@ class ZygoteProcess:
     ) -> AgentProcess | None:
         answer: asyncio.Future[AgentProcess | None] = asyncio.get_running_loop().create_future()
         self._asked[str(folder)] = answer
-        request = msgspec.json.encode(StartAgent(str(folder), stay))
+        request = msgspec.json.encode(messages.StartAgent(str(folder), stay))
         try:
             socket.send_fds(self._socket, [request], passed)
             begun = time.monotonic()
-            if await answered(answer, self._process):
-                return answer.result()
+            for limit in (patience.cleanup, patience.program):
+                await asyncio.wait([answer], timeout=limit)
+                if answer.done():
+                    return answer.result()
+                if is_stopped(self._process):
+                    break
             # Killed: it must not fork a second agent if it goes on.
             waited = time.monotonic() - begun
             _LOG.warning("A zygote did not respond for %.0f s and was killed", waited)
@@ -140,33 +136,33 @@ class ZygoteProcess:
             self._note_end()
             return
         try:
-            news = decode_zygote_news(message)
+            news = messages.decode_zygote_news(message)
         except ValueError as error:  # whoever waits for an answer kills it
             _LOG.error("Zygote %d said nothing that is understood: %s", self._process.pid, error)
             return
-        if isinstance(news, ZygoteReady):
+        if isinstance(news, messages.ZygoteReady):
             self._ready.set()
-        elif isinstance(news, AgentExited):
+        elif isinstance(news, messages.AgentExited):
             self._on_exit(news)
         else:
             self._on_answer(news)
 
-    def _on_exit(self, news: AgentExited) -> None:
+    def _on_exit(self, news: messages.AgentExited) -> None:
         if told := self._exits.pop(news.pid, None):
             told.set_result(news.code)
         self._close_if_done()
 
-    def _on_answer(self, news: AgentStarted | ForkRefused) -> None:
-        if isinstance(news, ForkRefused):
+    def _on_answer(self, news: messages.AgentStarted | messages.ForkRefused) -> None:
+        if isinstance(news, messages.ForkRefused):
             agent = None
             self.retire()
         elif news.itself:
-            agent = AgentProcess(news.process, child=self._child, silent=self.close)
+            agent = AgentProcess(news.process, child=self._child)
             self._child, self._retired = None, True
         else:
             # With the answer, as the agent may have ended before that is read.
             exit = self._exits[news.process.pid] = asyncio.get_running_loop().create_future()
-            agent = AgentProcess(news.process, exit, zygote=self._process, silent=self.close)
+            agent = AgentProcess(news.process, exit)
         asked = self._asked.get(news.folder)
         if asked and not asked.done():
             asked.set_result(agent)
