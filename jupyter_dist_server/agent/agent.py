@@ -157,7 +157,7 @@ class Agent:
 
     def _on_node_lost(self, why: Reason) -> None:
         if self._ranks.are_all_starting:
-            self._give_up(why)  # as the other ranks would wait for those to meet them
+            self._give_up(why)  # the other ranks would wait for these
         self._nodes.note_lost(self._ranks.all)
         self._control.broadcast()
 
@@ -236,7 +236,7 @@ class Agent:
             if self.stopping:
                 return  # nothing is started any more
             if not order and self._ranks.are_all_starting:
-                chosen = self._ranks.everybody  # as the others would wait for those to meet them
+                chosen = self._ranks.everybody  # the others would wait for these ranks
             self._ranks.forget_cells(chosen)
             await self._ranks.end(chosen, RESTARTED)
             if not self.stopping:
@@ -261,7 +261,7 @@ class Agent:
     async def stop(self) -> None:
         """End all ranks and what they have started, then let the main loop return."""
         if self.stopping:
-            self._attachments.first.set()  # as whoever asks for it knows
+            self._attachments.first.set()  # the client that asks for it knows why
             return
         self.stopping = True
         self._control.broadcast()

@@ -60,7 +60,7 @@ class Attachments:
             return
         new = self._named(new)
         self._attachments[client] = new
-        for other, old in self._attachments.items():  # by a connection that it is to close, too
+        for other, old in self._attachments.items():  # also by a connection that it is closing
             if (old.kind, old.pid, old.kernel_id) == (new.kind, new.pid, new.kernel_id):
                 self._attachments[other] = new
         if client not in self._watches:

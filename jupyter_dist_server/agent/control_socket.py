@@ -22,11 +22,7 @@ _BACKLOG_LIMIT = 1 << 24
 
 @dataclass(eq=False)
 class ControlSocket:
-    """Serves all processes that can reach the socket in the pool's private folder.
-
-    Clients get `snapshot` when they connect, and at each `broadcast`. `gone` is called with a
-    client that has closed its connection, was killed or dropped.
-    """
+    """Serves clients: they get `snapshot` when they connect, and at each `broadcast`."""
 
     _listener: socket.socket
     _snapshot: Callable[[], News]

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..common.errors import DistError
-from .engine import Engine
 from .ray import Ray
 from .slurm import Slurm
 
 LOCAL = "local"
 """The name of no engine: pools use only this machine."""
+Engine = Slurm | Ray
 _ENGINES: tuple[Engine, ...] = (Slurm(), Ray())
 ENGINES = (LOCAL, *(engine.name for engine in _ENGINES))
 
 
 def engine_for(environment: Mapping[str, str], name: str = "") -> Engine:
-    """Return the named engine, or that of the cluster in which an environment is.
-
-    Raises `DistError` if it is in none, or only this machine may be used.
-    """
+    """Return the named engine, or that around us; raise `DistError` if there is none."""
     for engine in _ENGINES:
         if engine.name == name or (not name and engine.is_around(environment)):
             return engine

@@ -36,7 +36,10 @@ class Ray:
         return ""
 
     def nodes(self, environment: Mapping[str, str], python: str) -> list[Node]:
-        """Return the living nodes; raise `DistError` without a cluster, or if it is open to all."""
+        """Return the living nodes; raise `DistError` without a cluster, or if it is open to all.
+
+        `python` is the notebook kernel's interpreter; empty is this process's own.
+        """
         limit = 2 * patience.program  # it imports Ray first
         try:
             asked = subprocess.run(
@@ -74,7 +77,7 @@ class Ray:
     def on_node(
         self, node: str, command: list[str], gpus: int, environment: Mapping[str, str]
     ) -> Program:
-        """Return a relay that has an actor on a node run a command."""
+        """Return a relay that has an actor on a node, with so many GPUs, run a command."""
         orders = msgspec.json.encode(RelayOrders(node, gpus, command)).decode()
         return [*python_command(sys.executable, _RELAY), orders], dict(environment)
 

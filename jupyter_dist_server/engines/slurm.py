@@ -41,13 +41,14 @@ class Slurm:
 
     name = "slurm"
     gives_gpus = False
+    """Whether it decides which GPUs the ranks on other nodes get."""
 
     def is_around(self, environment: Mapping[str, str]) -> bool:
         """Tell whether an environment is that of a job."""
         return "SLURM_JOB_ID" in environment and bool(environment.get("SLURM_JOB_NODELIST"))
 
     def job(self, environment: Mapping[str, str]) -> str:
-        """Return the ID of the job."""
+        """Return the ID of the job; empty if there is none."""
         return environment.get("SLURM_JOB_ID", "")
 
     def nodes(self, environment: Mapping[str, str], python: str) -> list[Node]:

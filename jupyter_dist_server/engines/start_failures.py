@@ -27,10 +27,7 @@ _PACKAGE = "jupyter_dist_server"
 
 
 def why_cancelled(said: list[str]) -> str:
-    """Return how Slurm says that it ended the agent's step, or empty words.
-
-    They have a place for the node. A cancelled step does not tell whether its job is cancelled.
-    """
+    """Return how Slurm says that it ended the agent's step, with a place for the node; else ""."""
     text = "\n".join(said)
     if ended := _ENDED.search(text):
         return f"the allocation (Slurm job {ended[1]}) has ended"
@@ -41,10 +38,7 @@ def why_cancelled(said: list[str]) -> str:
 
 
 def ended_allocation(causes: Iterable[str]) -> str:
-    """Return the Slurm job whose end took nodes away, from why their ranks died; else nothing.
-
-    Slurm is asked if only a step was cancelled.
-    """
+    """Return the Slurm job whose end took nodes away, by how their ranks died; else ""."""
     text = "\n".join(causes)
     if ended := _SAID_ENDED.search(text):
         return ended[1]
@@ -53,11 +47,7 @@ def ended_allocation(causes: Iterable[str]) -> str:
 
 
 def why_not_started(node: str, python: str, version: str, said: list[str]) -> Reason:
-    """Return what is wrong on a node, and how to fix it.
-
-    `python` was to run the agent, `version` is that of this package here, and `said` are the last
-    lines of the process there and of its engine.
-    """
+    """Return what is wrong on a node, and how to fix it, from the last lines of its processes."""
     text = "\n".join(said)
     install = f"Run on {node}: {python} -m pip install jupyter-dist-server=={version}"
     own = _SRUN.sub("", text)

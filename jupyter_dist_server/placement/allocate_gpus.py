@@ -6,15 +6,18 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from itertools import chain
+from typing import Any, TypeVar
 
 import msgspec
+import psutil
 
 from ..common.errors import DistError
 from ..common.files.shared_folder import folder, owner_notice
+from ..common.processes.process_ref import ProcessRef, until_ended
 from ..common.protocol.leaseholder import Leaseholder
 from ..common.protocol.other_requests import InLine
 from ..common.protocol.pool_record import PoolRecord
@@ -33,7 +36,6 @@ from ..jobs.schedule.situation import Situation, Waiting, first, situation, wher
 from ..jobs.schedule.wants import Want
 from .conflicts import foreign, may_be_ending, unavailable
 from .gpu_policies import candidates
-from .kernel_life import while_kernel_lives
 from .new_pool_record import Allocation, allowed, environment_of, number_of_ranks, place_ranks
 from .offers import with_offers
 from .ranks_to_gpus import GpusTaken, GpusUnknown, counts_differ
@@ -44,6 +46,7 @@ _READ_EVERY = 3.0
 
 Read = Callable[[], Awaitable[GpuState]]
 Tell = Callable[[str, InLine | None], None]
+T = TypeVar("T")
 
 
 class Allocator:
@@ -106,7 +109,7 @@ class Allocator:
         change. Raises `GpusTaken` if there are none in time, and `DistError` if the request can
         never be met, or the kernel has ended.
         """
-        return await while_kernel_lives(self._request.kernel_pid, self._wait(tell))
+        return await _while_kernel_lives(self._request.kernel_pid, self._wait(tell))
 
     async def _wait(self, tell: Tell) -> Allocation:
         assert self._request.wait is not None
@@ -122,7 +125,7 @@ class Allocator:
                     try:
                         await self._place(self._strangers, False)
                     except GpusTaken:
-                        # NVML is read only when nobody leases them: what it said is old by then.
+                        # NVML is read only once they have no lease: the last reading is old then.
                         if await asyncio.to_thread(self._may_fit):
                             pause = read_at + _READ_EVERY - time.monotonic()
                         if pause is None or pause > 0:
@@ -235,7 +238,7 @@ class Allocator:
             raise
 
     def _turn(self, processes: Processes, take: bool) -> Allocation:
-        # In a thread, as these files are also other users', who may have made many.
+        # In a thread: some files are those of other users, and there may be many.
         if not self._inventory.gpus:
             return Allocation(place_ranks(self._request, self._inventory, self._seen.samples, {}))
         with order_lock() if take else nullcontext():
@@ -262,7 +265,7 @@ class Allocator:
         for _ in range(5):
             try:
                 return await self._place(self._seen.processes, True)
-            except GpuTaken:  # somebody was faster, and is seen the next time; or just looks at it
+            except GpuTaken:  # by another process, which is seen next time, or just looks
                 await asyncio.sleep(0.05)
         raise GpusTaken(
             "Lost a race for these GPUs: other pools lease and release them.", "Try again."
@@ -272,3 +275,28 @@ class Allocator:
 def _give_back(taking: asyncio.Future[Allocation]) -> None:
     if not taking.cancelled() and not taking.exception():
         taking.result().close()
+
+
+async def _while_kernel_lives(pid: int | None, work: Coroutine[Any, Any, T]) -> T:
+    """Do something, but cancel it and raise `DistError` when the notebook's kernel ends."""
+    if pid is None:
+        return await work
+    waiting = asyncio.create_task(work)
+    ended = asyncio.create_task(_until_ended(pid))
+    try:
+        await asyncio.wait((waiting, ended), return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            raise DistError(
+                "start_cancelled", "The notebook's kernel ended while its pool waited for GPUs."
+            )
+        return waiting.result()
+    finally:
+        ended.cancel()
+        if not waiting.done():
+            waiting.cancel()
+            await asyncio.wait((waiting,))
+
+
+async def _until_ended(pid: int) -> None:
+    with suppress(psutil.NoSuchProcess):
+        await until_ended(ProcessRef.of(pid))

@@ -21,11 +21,7 @@ def unavailable(
     processes: Mapping[str, list[GpuProcess]],
     line: Iterable[Waiting],
 ) -> dict[str, str]:
-    """Tell which GPUs a request cannot get, whatever its policy: by UUID, words after "GPU 1 is".
-
-    `leases` are from `jobs.leases.lease.holders`, and `line`, which comes first, from
-    `jobs.schedule.situation.first`.
-    """
+    """Tell which GPUs a request cannot get, and why: by UUID, in words after "GPU 1 is"."""
     found = {}
     for uuid, rows in processes.items():
         shares = request.oversubscribe and uuid in leases and leases[uuid].shared
@@ -96,7 +92,7 @@ def _process(row: GpuProcess) -> str:
     size = format_bytes(row.memory or 0)
     if row.command is None:
         return f"a process outside this container (pid {row.pid} on the host), {size}"
-    # What it is called is for its user to say: no escapes for the terminal are to be among it.
+    # Its user chooses its name, which must not contain escapes for the terminal.
     command = "".join(filter(str.isprintable, row.command))
     owner = f", user {row.user}" if row.user else ""
     return f"{command}, pid {row.pid}{owner}, {size}"

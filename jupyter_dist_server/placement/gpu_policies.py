@@ -34,10 +34,7 @@ def find(gpu_id: GpuId, inventory: Inventory, field: str = "gpu_ids") -> Gpu:
 
 
 def candidates(request: PoolRequest, inventory: Inventory) -> list[Gpu]:
-    """Return the GPUs that a request may get; with ``ids`` and ``map``, one for each rank.
-
-    Raises `DistError` if it names one that does not exist.
-    """
+    """Return the GPUs that a request may get; with ``ids`` and ``map``, one for each rank."""
     if request.map:
         return [find(request.map[rank], inventory, "map") for rank in sorted(request.map)]
     chosen = [find(gpu_id, inventory) for gpu_id in request.gpu_ids or ()]
@@ -63,10 +60,7 @@ def _scores(given: Mapping[GpuId, float] | None, inventory: Inventory) -> dict[G
 def order(
     request: PoolRequest, gpus: list[Gpu], inventory: Inventory, samples: Samples
 ) -> tuple[list[Gpu], Callable[[Gpu], str] | None]:
-    """Sort GPUs by a request's policy; return also what says why one stands where it does.
-
-    Raises `DistError` if what they are sorted by is not known.
-    """
+    """Sort GPUs by a request's policy; return also what says why one stands where it does."""
     if request.policy == "free-memory":
         free = {gpu: free_memory(gpu, samples) for gpu in gpus}
         known = {gpu: size for gpu, size in free.items() if size is not None}

@@ -7,7 +7,7 @@ import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import Any
 
 from ..common.errors import DistError
 from ..common.protocol.pool_record import GpuReference, PoolRecord, RankRecord
@@ -104,19 +104,6 @@ def _shown(path: str) -> str:
     return path.encode(errors="replace").decode()
 
 
-class AssignedFields(TypedDict, total=False):
-    """The fields of a pool's record that are known once its GPUs are."""
-
-    world_size: int
-    backend: str
-    placement: str
-    leases: str | None
-    notices: list[str]
-    ranks: list[RankRecord]
-    engine: str
-    engine_job: str
-
-
 def gpu_reference(gpu: Gpu | None) -> GpuReference | None:
     """Return what a rank's record says about its GPU."""
     if gpu is None:
@@ -134,8 +121,8 @@ class Allocation:
     """``exclusive`` or ``shared``, if there is a lease."""
 
     @property
-    def fields(self) -> AssignedFields:
-        """What the pool's record says about it."""
+    def fields(self) -> dict[str, Any]:
+        """What the pool's record says about it, by field."""
         placed = self.placement
         return {
             "world_size": len(placed.gpus),

@@ -27,10 +27,7 @@ def with_offers(
     reasons: Reasons,
     line: InLine | None,
 ) -> GpusTaken:
-    """Return a refusal that says what can be done instead.
-
-    `line` is where the request would stand in line.
-    """
+    """Return a refusal that says what can be done instead; `line` is where we would stand."""
     found = [Offer("wait", line)]
     taken = reasons(request)
     is_here = (request.nodes or 1) == 1  # we know the GPUs of this machine only

@@ -76,9 +76,8 @@ class Placement:
     def mask(self, rank: int) -> str | None:
         """Return a rank's ``CUDA_VISIBLE_DEVICES``; `None` is for having none.
 
-        All ranks see the whole GPUs of their pool, in the order of ranks, so that ``LOCAL_RANK``
-        indexes into them as under torchrun. CUDA gives a process at most one MIG instance, so a
-        rank on one sees only its own.
+        All ranks see the whole GPUs of their pool, in their order, so that ``LOCAL_RANK`` indexes
+        into them as under torchrun. CUDA gives a process at most one MIG instance.
         """
         gpu = self.gpus[rank]
         if gpu is None:

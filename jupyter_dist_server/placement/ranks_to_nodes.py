@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Any
 
 from ..common.errors import DistError
 from ..common.protocol.node_addresses import PoolNode, say_nodes
@@ -11,17 +12,14 @@ from ..common.protocol.pool_record import RankRecord
 from ..common.rank_specs import MAX_RANKS
 from ..engines.choose_engine import LOCAL, engine_for
 from ..engines.engine import Node
-from .new_pool_record import AssignedFields, environment_of
+from .new_pool_record import environment_of
 from .requests.field_checks import GpuId
 from .requests.request import PoolRequest
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The two or more nodes of one pool; the first is this machine.
-
-    `engine` starts agents on the others, in its `job`, which is empty if there is none.
-    """
+    """The nodes of one pool, this machine first; the engine's `job` may be empty."""
 
     engine: str
     nodes: tuple[Node, ...]
@@ -82,9 +80,9 @@ class Spread:
         whole = dict.fromkeys(gpu for gpu in chosen if not gpu.startswith("MIG-"))
         return ",".join(whole) if own in whole else own  # CUDA sees one MIG instance at most
 
-    def fields(self, first: AssignedFields) -> AssignedFields:
+    def fields(self, first: dict[str, Any]) -> dict[str, Any]:
         """Return what a pool's record says, given what it says of ranks on the first node."""
-        placed = first["ranks"]
+        placed: list[RankRecord] = first["ranks"]
         nodes = self.pool_nodes(len(placed))
         ranks = []
         for node in nodes:
@@ -131,8 +129,7 @@ class Spread:
 def spread(request: PoolRequest, setting: str = "") -> tuple[PoolRequest, Spread | None]:
     """Return what this machine fulfils of a request, and all nodes if there are several.
 
-    Not for an event loop. `setting` is the engine to use if the request names none. Raises
-    `DistError` if there are not enough nodes, or this machine is none of them.
+    Not for an event loop. `setting` is the engine to use if the request names none.
     """
     is_named = request.engine not in (None, LOCAL)
     asked = (request.nodes or 1) > 1 or request.ranks_per_node or request.node_map

@@ -73,8 +73,7 @@ def start_schema(
 ) -> dict[str, Any]:
     """Return the JSON Schema of the requests that a form can make, in the order of the form.
 
-    `PoolRequest.from_json` accepts every request that it allows. `free` is how many GPUs nobody
-    uses, and `timeout` the default for a start, in seconds.
+    `PoolRequest.from_json` accepts all of them. `free` is how many GPUs nobody uses.
     """
     gpus = found.gpus
     fields = {

@@ -25,11 +25,7 @@ _BUSY = 5
 
 @dataclass(eq=False)
 class Idleness:
-    """Follows whether a pool is idle, and ends one that is idle for longer than its limit.
-
-    `tell` is called with the time since when it is idle, and with `None` when it no longer is;
-    `end` with the reason when its limit is over.
-    """
+    """Follows whether a pool is idle, and ends one that is idle for longer than its limit."""
 
     _record: PoolRecord
     _tell: Callable[[float | None], None]

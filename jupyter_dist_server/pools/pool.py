@@ -38,11 +38,7 @@ DEFAULT_TIMEOUT = 120.0
 
 
 class Pool(LiveRecord):
-    """One pool and its agent.
-
-    `on_change` is called after each change of its `record`. With `watch`, it follows which ranks
-    are busy, for the panel. `timeout` is how long the start may take, in seconds.
-    """
+    """One pool and its agent; with `watch`, it follows which ranks are busy, for the panel."""
 
     def __init__(
         self,
@@ -213,7 +209,7 @@ class Pool(LiveRecord):
         try:
             await self.agent.connect(self._owner)
         except OSError:
-            self._cancelled = True  # it has just been stopped by somebody else
+            self._cancelled = True  # another client has just stopped it
 
     async def _wait_until_running(self) -> Reason | None:
         while not self.agent.ranks_have_started():
@@ -248,7 +244,7 @@ class Pool(LiveRecord):
         if said and said.failure:
             return said.failure
         if said and said.stopping:
-            # By another client, as nobody was attached, or at its time limit.
+            # By another client, without attachments, or at its time limit.
             self._cancelled, self._why_stopped = True, said.time.over
             return None
         return await self.agent.why_ended()

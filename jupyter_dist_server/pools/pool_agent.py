@@ -137,7 +137,7 @@ class PoolAgent:
 
     def end(self) -> None:
         """Ask it to end, with all ranks; also one that is still importing torch."""
-        self.link.send(Stop())  # to one whose process we could not tell, too
+        self.link.send(Stop())  # also to an agent whose process is unknown
         if self.process:
             self.process.terminate()
 

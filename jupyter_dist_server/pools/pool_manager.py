@@ -38,12 +38,10 @@ _KEPT = 20
 
 
 class PoolManager:
-    """Starts, finds, adopts and stops pools.
+    """Starts, finds, adopts and stops pools; with `watch`, pools follow which ranks are busy.
 
-    With `watch`, pools follow which of their ranks are busy. `keep_warm` is how long a zygote is
-    kept after the last pool, in seconds; 0 is for having none. `engine` starts ranks on other nodes
-    if a request does not say; empty for the cluster around us. `pools` has, of ended ones, the last
-    of each kernel and the last `_KEPT` without a kernel, to show why they ended.
+    `keep_warm` is how long a zygote is kept after the last pool, in seconds; 0 is for having none.
+    `engine` starts ranks on other nodes if a request does not say; empty for the cluster around us.
     """
 
     def __init__(
@@ -54,6 +52,7 @@ class PoolManager:
         engine: str = "",
     ) -> None:
         self.pools: dict[str, Pool] = {}
+        """Of ended ones, the last of each kernel and the last `_KEPT` without a kernel."""
         self.zygotes = ZygoteRegistry(keep_warm)
         raise_limit()  # also for the pools that we adopt
         self._watch = watch
@@ -76,17 +75,7 @@ class PoolManager:
         return stop
 
     async def create(self, request: PoolRequest) -> Pool:
-        """Begin to start a pool.
-
-        If the GPUs are taken for now, and the request may `wait`, the pool is `PENDING` until they
-        are free.
-
-        Raises
-        ------
-        DistError
-            If the kernel has a pool already, the request cannot be placed, or this process may not
-            open enough files.
-        """
+        """Begin to start a pool; it is `PENDING` while it waits for GPUs, if it may."""
         kernel = request.kernel_id
         if (running := self.for_kernel(kernel)) or kernel in self._starting:
             count = running.record.world_size if running else 0  # while it waits in line, too
@@ -118,11 +107,9 @@ class PoolManager:
         finally:
             cancelled = kernel and kernel not in self._starting  # it was shut down meanwhile
             self._starting.discard(kernel or "")
-        if cancelled:
-            if allocation:
-                allocation.close()
-            raise start_cancelled()
         try:
+            if cancelled:
+                raise start_cancelled()
             check_open_files(record.world_size, SERVER_EACH if self._watch else CLIENT_EACH)
         except DistError:
             if allocation:
@@ -178,10 +165,7 @@ class PoolManager:
         return next((p for p in self.live() if kernel_id and p.record.kernel_id == kernel_id), None)
 
     async def stop_for_kernel(self, kernel_id: str) -> None:
-        """Stop the pool of a kernel that has ended for good, and forget it.
-
-        If another notebook uses the pool too, it goes on and belongs to that one.
-        """
+        """Stop the pool of a kernel that has ended for good, unless another notebook uses it."""
         self._starting.discard(kernel_id)
         if (pool := self.for_kernel(kernel_id)) and not self.hand_over(pool):
             await pool.stop()

@@ -29,9 +29,8 @@ from .stack_and_log import check_running
 class RankCommands:
     """Commands to the ranks of one pool.
 
-    `tasks` owns what goes on after a command, `timeout` is how long new ranks may take, in seconds,
-    and `give_up` ends the pool, for a reason. Each command raises `DistError` if the pool is not
-    running, lacks one of the ranks, or its agent is needed and does not answer.
+    `_timeout` is how long new ranks may take, in seconds. Each command raises `DistError` if the
+    pool is not running, lacks one of the ranks, or its agent is needed and does not answer.
     """
 
     _pool: LiveRecord
@@ -73,10 +72,7 @@ class RankCommands:
         await self._check_heard()
 
     async def extend(self, seconds: float | None) -> None:
-        """Let the pool run some seconds longer, if any are given, and forget its idle time.
-
-        Raises `DistError` also if it has no time limit, or may not run as long.
-        """
+        """Let the pool run some seconds longer, if any are given, and forget its idle time."""
         self._check_running("run longer")
         if seconds is not None:
             limit = self._pool.record.time_limit
@@ -93,7 +89,7 @@ class RankCommands:
         """Replace some or all ranks; their variables are lost.
 
         With `without_lost_nodes`, the pool goes on with the ranks of the other nodes, which get new
-        numbers. Raises `DistError` also if no node is lost, or the pool's folder was removed.
+        numbers.
         """
         self._check_running("restart")
         if without_lost_nodes and not self._pool.record.lost_nodes:
@@ -107,7 +103,7 @@ class RankCommands:
         folder = Path(self._pool.record.folder)
         if not await asyncio.to_thread(can_connect, folder):
             raise folder_removed(folder).error()
-        await self._check_heard()  # first, as a pool whose ranks do not come is ended
+        await self._check_heard()  # first: a pool whose new ranks are late is ended
         self._check_running("restart")
         self.expect_new_ranks()
         self._agent.link.send(Restart(chosen, without_lost_nodes))

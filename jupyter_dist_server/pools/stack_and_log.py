@@ -54,10 +54,7 @@ def _starting(rank: RankRecord) -> DistError:
 
 
 async def stack_of(record: PoolRecord, rank: int) -> str:
-    """Return the stacks of all Python threads of a rank.
-
-    Raises `DistError` if there is no such rank, it is dead, or does not answer.
-    """
+    """Return the stacks of all Python threads of a rank; raise `DistError` if it cannot answer."""
     found = find_rank(record, rank)
     if record.state.ended:
         raise pool_ended()
@@ -68,7 +65,7 @@ async def stack_of(record: PoolRecord, rank: int) -> str:
     except FileNotFoundError:  # this very moment; the record will say so soon
         raise pool_ended() from None
     if said is None and (record.state.ended or found.pid != process):
-        return await stack_of(record, rank)  # whoever was asked has gone meanwhile
+        return await stack_of(record, rank)  # that process has ended meanwhile
     if said is None:
         check_running(found)  # it may have died meanwhile
         raise _silent(found)
@@ -113,10 +110,7 @@ def _silent(rank: RankRecord) -> DistError:
 
 
 async def verdict_of(record: PoolRecord, older_than: float | None) -> Verdict | None:
-    """Return why ranks of a pool have waited since some time; `None` if none does.
-
-    Raises `DistError` if the pool is not running.
-    """
+    """Return why ranks of a running pool have waited since some time; `None` if none does."""
     check_pool_runs(record)
     try:
         async with RankConnection(Path(record.folder)) as connection:
@@ -135,10 +129,7 @@ async def verdict_of(record: PoolRecord, older_than: float | None) -> Verdict | 
 
 
 async def log_of(record: PoolRecord, rank: int) -> list[str]:
-    """Return the last lines that a rank wrote, be it alive or dead; see `RankLogs`.
-
-    Raises `DistError` if there is no such rank, or its agent does not answer, or not yet.
-    """
+    """Return the last lines that a rank wrote, be it alive or dead; see `RankLogs`."""
     found = find_rank(record, rank)
     try:
         return await asyncio.wait_for(_ask_agent(Path(record.folder), rank), patience.node)

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -44,38 +45,26 @@ _START_SHARE = 0.75
 """Part of the pool's time to start in which another node's agent must answer: it imports torch."""
 
 
+@dataclass(eq=False)
 class Nodes:
-    """The other nodes of a pool; on another node than the first, there are none.
+    """The other nodes of a pool; on another node than the first, there are none."""
 
-    `heard` is called with a node and its agent's newest snapshot, `lost` with the reason when a
-    node is lost, `tell` sends news to a client, and `ask_store` answers ranks' requests to the
-    store.
-    """
+    _folder: Path
+    _config: PoolFile
+    _heard: Callable[[PoolNode, messages.Snapshot], None]
+    _lost: Callable[[Reason], None]
+    _tell: Callable[[Client, messages.LogLines], None]
+    _gpus: GpuWatchers
+    _ask_store: Callable[[StoreRequest], Awaitable[StoreReply]]
+    _addresses: dict[int, RankAddress] = field(init=False, default_factory=dict)
+    _left_out: list[str] = field(init=False, default_factory=list)
+    _tasks: Tasks = field(init=False, default_factory=Tasks)
+    _closing: bool = False
+    _described: messages.DescribeLease | None = None
 
-    def __init__(
-        self,
-        folder: Path,
-        config: PoolFile,
-        heard: Callable[[PoolNode, messages.Snapshot], None],
-        lost: Callable[[Reason], None],
-        tell: Callable[[Client, messages.LogLines], None],
-        gpus: GpuWatchers,
-        ask_store: Callable[[StoreRequest], Awaitable[StoreReply]],
-    ) -> None:
-        self._folder = folder
-        self._config = config
-        self._heard = heard
-        self._lost = lost
-        self._tell = tell
-        self._gpus = gpus
-        self._ask_store = ask_store
-        others = list(enumerate(config.nodes))[1:] if config.node == 0 else []
+    def __post_init__(self) -> None:
+        others = list(enumerate(self._config.nodes))[1:] if self._config.node == 0 else []
         self._links = [NodeLink(number, node) for number, node in others]
-        self._addresses: dict[int, RankAddress] = {}
-        self._left_out: list[str] = []
-        self._tasks = Tasks()
-        self._closing = False
-        self._described: messages.DescribeLease | None = None
 
     def open(self) -> None:
         """Start the agents."""
@@ -151,7 +140,7 @@ class Nodes:
             if (link.is_up or link.why_lost) and link.sampled != settings:
                 link.sampled = settings
                 link.send(messages.WatchGpus(settings, [link.node.name]))
-                if settings and link.failure:  # that was forgotten while nobody asked
+                if settings and link.failure:  # forgotten while no client asked
                     self._tell_trouble(link, link.failure)
 
     def describe(self, said: messages.DescribeLease) -> None:

@@ -53,7 +53,7 @@ class GpuWatchers:
         """Pass on a sampler's news; slow clients get no samples, which are soon old."""
         is_sample = isinstance(told.news, SampleNews)
         if isinstance(told.news, InventoryNews):
-            self.forget(told.node)  # all else is said again
+            self.forget(told.node)  # the sampler sends everything again
         if is_sample:
             self._last.pop((told.node, type(None)), None)  # what was wrong
         else:

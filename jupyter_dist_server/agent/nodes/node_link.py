@@ -50,10 +50,7 @@ class NodeLink:
 
     @property
     def ahead(self) -> float | None:
-        """Seconds by which its clock is ahead of ours, by the shortest round trip, as in NTP.
-
-        See https://www.rfc-editor.org/rfc/rfc5905#section-8.
-        """
+        """Seconds by which its clock is ahead of ours, by the shortest round trip, as in NTP."""
         return min(self.trips)[1] if self.trips else None
 
     def on_its_clock(self, moment: float | None) -> float | None:

@@ -26,9 +26,8 @@ from .start_ranks import Starter
 class Ranks:
     """Monitors, signals and ends the ranks that its `starter` starts.
 
-    The starter knows the ranks of all nodes, `logs` only those of this node. `last_cells` are the
-    notebook's IDs of the cells in which ranks died. `helpers` returns the pids of our children that
-    are not ranks.
+    `last_cells` are the notebook's IDs of the cells in which ranks died. `helpers` returns the pids
+    of our children that are not ranks.
     """
 
     def __init__(

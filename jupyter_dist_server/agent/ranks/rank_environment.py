@@ -79,10 +79,7 @@ def rank_environment(
 
 
 def interfaces(address: str | None) -> dict[str, str]:
-    """Return variables that have gloo and NCCL use the network interface of a node's address.
-
-    Variables that the user has set count more; the loopback is our default for one machine.
-    """
+    """Return what has gloo and NCCL use a node's address, unless the user has set others."""
     if address is None:
         return {}
     named = [

@@ -27,10 +27,9 @@ class RankLogs:
         """Descriptors of stderr and of where its last cell began, and where its first one did."""
 
     def keep(self, rank: int, descriptors: list[int]) -> None:
-        """Keep the descriptors of a new rank's stderr; there are none if it did not start.
+        """Keep the descriptors of a new rank's stderr, and of where its last cell began there.
 
-        They are those of the file in memory, and of the file that says where the last cell began in
-        it.
+        There are none if it did not start.
         """
         for old in self._stderr.pop(rank, ())[:2]:
             os.close(old)
@@ -46,7 +45,7 @@ class RankLogs:
         if of_cell:
             begin = max(begin, int.from_bytes(os.pread(cell, START_BYTES, 0), "little"))
         size = os.fstat(descriptor).st_size
-        if size < begin:  # somebody has emptied it, as ``> /dev/stderr`` in a shell does
+        if size < begin:  # it was emptied, as by ``> /dev/stderr`` in a shell
             begin = 0
         start = max(begin, size - limit)
         written = os.pread(descriptor, size - start, start)

@@ -20,7 +20,6 @@ import psutil
 from ...common.pool_folder import REMOTE_CHANNELS
 from ...common.processes.process_ref import ProcessRef, call_ourselves
 from ...common.protocol.agents.agent_messages import RankState, Snapshot, StartRanks
-from ...common.protocol.agents.gpu_reference import GpuReference
 from ...common.protocol.agents.rank_start import RankOrders
 from ...common.protocol.failure_reason import Reason
 from ...common.protocol.node_addresses import PoolNode, RankAddress
@@ -50,7 +49,6 @@ class Starter:
     """Forks ranks, or spawns them; `ranks` has the state of all ranks, `own` those of this node.
 
     `generation` counts the starts of ranks; `whole` says whether the last one started all of them.
-    `on_report` is called with a rank that has sent a message on its socket in `reports`.
     """
 
     def __init__(self, folder: Path, config: PoolFile, on_report: Callable[[int], None]) -> None:
@@ -128,11 +126,6 @@ class Starter:
     def follow(self, order: StartRanks) -> None:
         """Obey an order of the first node's agent, which has ordered the same there."""
         self.generation, self.whole, self.ports = order.generation, order.whole, order.ports
-        if not self.ranks:
-            self.ranks = [
-                RankState(rank, device, time.time(), "dead", gpu=self._gpu_of(rank))
-                for rank, device in enumerate(self._devices)
-            ]
         self._begin(order.ranks)
 
     @property
@@ -140,26 +133,19 @@ class Starter:
         return self._nodes[0].address if self._nodes else _HOST
 
     def _begin(self, chosen: Collection[int]) -> None:
+        everybody = range(self._config.world_size)
+        known = self.ranks or [self._new_state(rank, "dead") for rank in everybody]
         self.ranks = [
-            RankState(
-                rank,
-                self._devices[rank],
-                time.time(),
-                gpu=self._gpu_of(rank),
-                node=self._node_of(rank),
-            )
-            if rank in chosen
-            else self.ranks[rank]
-            for rank in range(self._config.world_size)
+            self._new_state(rank, "starting") if rank in chosen else known[rank]
+            for rank in everybody
         ]
         self._ordered.extend(rank for rank in chosen if rank in self.own)
 
-    def _gpu_of(self, rank: int) -> GpuReference | None:
-        """Return a rank's GPU on another node, which the pool's record on the first lacks."""
-        return self._config.ranks[rank].gpu if self._config.node else None
-
-    def _node_of(self, rank: int) -> str:
-        return next((node.name for node in self._nodes[1:] if rank in node.ranks), "")
+    def _new_state(self, rank: int, state: str) -> RankState:
+        # On the first node, the pool's record knows the GPU.
+        gpu = self._config.ranks[rank].gpu if self._config.node else None
+        node = next((node.name for node in self._nodes[1:] if rank in node.ranks), "")
+        return RankState(rank, self._devices[rank], time.time(), state, gpu=gpu, node=node)
 
     def merge(self, node: PoolNode, said: Snapshot) -> None:
         """Note what another node's agent says of its ranks, if it knows of our last order."""
@@ -167,7 +153,7 @@ class Starter:
         self.notices += [one for one in new if one not in self.notices]
         if said.generation == self.generation:
             for rank in node.ranks:
-                # Without its start time, nobody takes a process of another node for one of ours.
+                # Without a start time, it cannot be taken for a process of this node.
                 self.ranks[rank] = msgspec.structs.replace(
                     said.ranks[rank], start_ticks=None, node=node.name
                 )

@@ -198,7 +198,7 @@ CHECKS: dict[str, Check] = {
     "kernel_pid": _check_pid,
 }
 
-INTEGERS = ("num_ranks", "nodes", "ranks_per_node", "min_free_memory", "kernel_pid")
+INTEGERS = {"num_ranks", "nodes", "ranks_per_node", "min_free_memory", "kernel_pid"}
 
 READ: dict[str, Callable[[Any], Any]] = {
     "gpu_ids": lambda value: tuple(map(as_integer, value)),

@@ -7,15 +7,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
-from .field_checks import (
-    CHECKS,
-    INTEGERS,
-    READ,
-    GpuId,
-    as_integer,
-    bad_field,
-    check_over_nodes,
-)
+from .field_checks import CHECKS, INTEGERS, READ, GpuId, as_integer, bad_field, check_over_nodes
 
 OLD_NAMES = {"exclusive": "one_rank_per_gpu", "share": "oversubscribe"}
 """Fields that had another name, which is still accepted."""
@@ -104,18 +96,20 @@ class PoolRequest:
         """Check the body of ``POST /pools``; a `DistError` names the wrong `field`."""
         if not isinstance(body, dict):
             raise bad_field("body", "The body must be a JSON object.")
-        body = _with_new_names(body)
-        unknown = sorted(set(body) - set(cls.__dataclass_fields__))
+        unknown = sorted(set(body) - set(cls.__dataclass_fields__) - set(OLD_NAMES))
         if unknown:
             known = ", ".join(cls.__dataclass_fields__)
             raise bad_field(unknown[0], f"“{unknown[0]}” is not a field of a pool request.", known)
-        given = {name: value for name, value in body.items() if value is not None}
-        given |= {name: as_integer(given[name]) for name in INTEGERS if name in given}
+        given: dict[str, Any] = {}
+        for name, value in body.items():
+            if value is not None:
+                given[OLD_NAMES.get(name) or name] = value
+        for name in INTEGERS & given.keys():
+            given[name] = as_integer(given[name])
         for name, value in given.items():
             CHECKS[name](name, value)
-        for name, read in READ.items():
-            if name in given:
-                given[name] = read(given[name])
+        for name in READ.keys() & given.keys():
+            given[name] = READ[name](given[name])
         request = cls(**given)
         _check_together(request)
         return request
@@ -124,17 +118,6 @@ class PoolRequest:
         """Return the body of ``POST /pools`` for this request."""
         given = {name: value for name, value in vars(self).items() if value is not None}
         return given | {"wait": True} if self.wait == math.inf else given
-
-
-def _with_new_names(body: dict[str, Any]) -> dict[str, Any]:
-    given = dict(body)
-    for old, new in OLD_NAMES.items():
-        if (value := given.pop(old, None)) is not None:
-            if given.get(new) is not None:
-                message = f"“{old}” is the old name of “{new}”."
-                raise bad_field(old, message, "Leave one of them out.")
-            given[new] = value
-    return given
 
 
 def _check_together(request: PoolRequest) -> None:

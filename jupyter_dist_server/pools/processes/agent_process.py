@@ -18,9 +18,8 @@ from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, is_stopped
 class AgentProcess:
     """One agent's process.
 
-    `exit` gets the exit code from the `zygote` that forked it; negative is a signal's number.
-    `child` is the same process if it was a zygote before, and so is our child. `silent` is called
-    if the zygote does not tell the exit code.
+    `exit` gets the exit code from the zygote that forked it; negative is a signal's number. `child`
+    is the same process if it was a zygote before, and so is our child.
     """
 
     process: ProcessRef
@@ -53,8 +52,7 @@ class AgentProcess:
     async def wait(self, timeout: float | None = None) -> int:
         """Wait for its end and return the exit code; `UNKNOWN_EXIT` if nobody knows it.
 
-        Raises `asyncio.TimeoutError` if it has not ended after `timeout` seconds; then, its zygote
-        has some more to tell the exit code.
+        Raises `asyncio.TimeoutError` after `timeout` seconds.
         """
         await asyncio.wait_for(until_ended(self.process), timeout)
         if self.exit:

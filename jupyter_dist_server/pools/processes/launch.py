@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...common.network.curve import new_curve_keys
 from ...common.pool_folder import AGENT_SOCKET, ORDERS, new_key, write_private
@@ -15,21 +17,24 @@ from ...common.protocol.agents.attachment import Owner
 from ...common.protocol.agents.zygote_messages import AgentOrders
 from ...common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
 from ...common.protocol.pool_record import PoolRecord
-from ...placement.agent_environment import agent_environment, thread_limits
 from ...placement.allocate_gpus import Allocator, Tell
-from ...placement.new_pool_record import Allocation, AssignedFields
+from ...placement.new_pool_record import Allocation
+from ...placement.ranks_to_gpus import Placement
 from ...placement.ranks_to_nodes import Spread
 from ...placement.requests.request import PoolRequest
 from .agent_process import AgentProcess
 from .zygote_registry import ZygoteRegistry
 
+_NOT_FOR_RANKS = (
+    "JPY_PARENT_PID",  # ipykernel would end the rank as soon as its parent is not this process
+    "JPY_INTERRUPT_EVENT",
+)
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
 
 @dataclass(eq=False)
 class Launch:
-    """How to get GPUs for one pool, and start its agent.
-
-    `granted` are GPUs that it has already, and `spread` are the nodes, if there are several.
-    """
+    """Gets GPUs for one pool, unless they are `granted` already, and starts its agent."""
 
     _request: PoolRequest
     _owner: Owner
@@ -52,16 +57,13 @@ class Launch:
         self._allocating.cancel()
 
     async def allocation(self) -> Allocation | None:
-        """Return the GPUs once they are there, for the caller to close; `None` if cancelled.
-
-        Raises `DistError` if there are none in time.
-        """
+        """Return the GPUs once they are there, for the caller to close; `None` if cancelled."""
         try:
             allocation = await self._allocating
         except asyncio.CancelledError:
             if self._granted:
                 self._granted.close()
-            if not self._cancelled:  # it is the caller who is cancelled
+            if not self._cancelled:  # the caller was cancelled
                 raise
             return None
         if self._cancelled:
@@ -69,7 +71,7 @@ class Launch:
             return None
         return allocation
 
-    def fields(self, allocation: Allocation) -> AssignedFields:
+    def fields(self, allocation: Allocation) -> dict[str, Any]:
         """Return what the pool's record says once its GPUs are known."""
         fields = allocation.fields
         return self._spread.fields(fields) if self._spread else fields
@@ -77,11 +79,7 @@ class Launch:
     async def __call__(
         self, folder: Path, record: PoolRecord, timeout: float, allocation: Allocation
     ) -> AgentProcess:
-        """Start the agent, which then holds the GPUs' lease; its socket listens on return.
-
-        Raises `DistError` if the interpreter cannot be started, or the folder cannot be written,
-        and `ZygoteEnded` if the interpreter ended while it imported torch.
-        """
+        """Start the agent, which then holds the GPUs' lease; its socket listens on return."""
         given = self._request.base_env
         base = dict(os.environ) if given is None else given
         environment = agent_environment(base, self._request.added_env, allocation.placement)
@@ -137,3 +135,31 @@ class Launch:
             visible=(base | self._request.added_env).get("CUDA_VISIBLE_DEVICES"),
             force=self._request.force,
         )
+
+
+def agent_environment(
+    base: dict[str, str], extra: dict[str, str], placement: Placement
+) -> dict[str, str]:
+    """Return the notebook kernel's environment with `extra`, as the agent and all ranks need it."""
+    env = {name: value for name, value in base.items() if name not in _NOT_FOR_RANKS}
+    env |= extra
+    # OpenBLAS would start threads as numpy is imported, and a process with threads must not fork.
+    # It is also torchrun's default for ranks; `thread_limits` gives them what the user asked for.
+    env |= dict.fromkeys(_THREADS, "1")
+    # The agent must not open CUDA: a forked child could not use it any more.
+    env["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    # gloo looks the host name up otherwise, and may listen on an outer interface.
+    # So may NCCL, which takes the loopback only if it is named.
+    for library in ("GLOO", "NCCL"):
+        env.setdefault(f"{library}_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
+    if placement.used:
+        env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+        masks = (placement.mask(rank) for rank in range(len(placement.gpus)))
+        env["CUDA_VISIBLE_DEVICES"] = next(filter(None, masks))  # the agent itself uses none
+    return env
+
+
+def thread_limits(base: dict[str, str], extra: dict[str, str]) -> dict[str, str]:
+    """Return the user's limits, for ranks after the fork: only OpenBLAS has read 1 by then."""
+    given = base | extra
+    return {name: given[name] for name in _THREADS if name in given}

@@ -27,10 +27,7 @@ _MODULE = "jupyter_dist_server.agent.zygote"
 
 
 class ZygoteProcess:
-    """One zygote, which is started.
-
-    It writes to the descriptor `log`; `tasks` reaps it. Raises `DistError` if it cannot be started.
-    """
+    """One zygote, which is started; it writes to the descriptor `log`."""
 
     def __init__(
         self, python: str, environment: dict[str, str], cwd: str, log: int, tasks: Tasks
@@ -137,7 +134,7 @@ class ZygoteProcess:
             return
         try:
             news = messages.decode_zygote_news(message)
-        except ValueError as error:  # whoever waits for an answer kills it
+        except ValueError as error:  # it is killed for lack of an answer
             _LOG.error("Zygote %d said nothing that is understood: %s", self._process.pid, error)
             return
         if isinstance(news, messages.ZygoteReady):
@@ -166,7 +163,7 @@ class ZygoteProcess:
         asked = self._asked.get(news.folder)
         if asked and not asked.done():
             asked.set_result(agent)
-        elif agent:  # whoever asked was cancelled meanwhile
+        elif agent:  # the start was cancelled meanwhile
             agent.kill()
 
     def retire(self) -> None:

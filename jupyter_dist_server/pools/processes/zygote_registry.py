@@ -41,9 +41,9 @@ class ZygoteEnded(Exception):
 
 
 class ZygoteRegistry:
-    """The zygotes of one owner.
+    """The zygotes of one owner, kept for `keep_warm` seconds while no pool runs.
 
-    They are kept for `keep_warm` seconds while no pool runs; with 0, a zygote becomes the agent.
+    With 0, none is kept: it becomes the agent.
     """
 
     def __init__(self, keep_warm: float) -> None:
@@ -57,9 +57,8 @@ class ZygoteRegistry:
     ) -> AgentProcess:
         """Start the agent of the pool whose orders are in a folder, from a zygote.
 
-        It gets the descriptors of its listening socket, its log, and its lease. Raises `DistError`
-        if the interpreter cannot be started, and `ZygoteEnded` if a new zygote ended before it
-        could fork.
+        It gets the descriptors of its listening socket, its log, and its lease. Raises
+        `ZygoteEnded` if a new zygote ended before it could fork.
         """
         key, stay = key_of(python, environment), bool(self._keep_warm)
         while True:

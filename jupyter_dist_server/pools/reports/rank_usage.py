@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -61,26 +61,55 @@ class Usage:
     """Since when it waits in this one."""
 
 
-class RankUsage:
-    """Looks at every rank regularly: psutil for its process, its control channel for its GPU.
+@dataclass
+class _Seen:
+    """What is known of the ranks of one pool."""
 
-    By pool ID, `latest` has one `Usage` per rank, `None` for a rank that has no process, and
-    `verdicts` say why its ranks wait.
-    """
+    connection: RankConnection
+    asked: dict[int, asyncio.Future[Message]] = field(default_factory=dict)
+    """Questions without an answer yet; their ranks are not asked again meanwhile."""
+    standstill: Standstill = field(default_factory=Standstill)
+    verdict: Verdict | None = None
+
+    async def ask(self, ranks: list[int]) -> dict[int, RankStatus]:
+        """Return the states of the ranks that answer in time."""
+        new = [rank for rank in ranks if rank not in self.asked]
+        self.asked |= self.connection.begin(StatusRequest.kind, {}, new)
+        if self.asked:
+            await asyncio.wait(self.asked.values(), timeout=patience.answer)
+        done = {r: self.asked.pop(r) for r, said in list(self.asked.items()) if said.done()}
+        messages = {r: said.result() for r, said in done.items() if not said.cancelled()}
+        replies = {r: read_reply(r, message, RankStatus) for r, message in messages.items()}
+        return {r: status for r, status in replies.items() if status}
+
+    async def judge(
+        self, record: PoolRecord, living: list[int], said: dict[int, RankStatus]
+    ) -> Verdict | None:
+        """Return why ranks wait, if some make no progress."""
+        if not self.standstill.is_seen(said, living):
+            return None
+        for rank in record.ranks:
+            if rank.state == "dead":
+                self.connection.note_death(rank.rank, rank.exit or "")
+        look = partial(gather_evidence, self.connection, record.ranks)
+        verdict, _ = await explain(look, time.time(), self.standstill.since)
+        return verdict if verdict and verdict.concerns_all else None
+
+
+class RankUsage:
+    """Looks at every rank regularly: psutil for its process, its control channel for its GPU."""
 
     def __init__(self, manager: PoolManager, interval: float = 2.0) -> None:
         self.latest: dict[str, list[Usage | None]] = {}
+        """By pool ID, one for each rank; `None` for a rank that has no process."""
         self.verdicts: dict[str, Verdict] = {}
-        self._found: dict[str, Verdict | None] = {}
-        self._standstills: dict[tuple[str, int], Standstill] = {}
+        """By pool ID, why its ranks wait."""
         self._manager = manager
         self._interval = interval
         self._wanted = 0
         self._listeners: set[Callable[[], None]] = set()
-        self._connections: dict[tuple[str, int], RankConnection] = {}
+        self._seen: dict[tuple[str, int], _Seen] = {}
         """By pool and generation of its ranks: new ranks do not get the questions to old ones."""
-        self._asked: dict[tuple[str, int], dict[int, asyncio.Future[Message]]] = {}
-        """Questions without an answer yet; their ranks are not asked again meanwhile."""
         self._processes: dict[ProcessRef, tuple[psutil.Process, ProcessMemory]] = {}
         self._cpu: dict[_Rank, tuple[float, float]] = {}
         """Of a rank on another node: when it answered last, and its processor time then."""
@@ -131,7 +160,7 @@ class RankUsage:
         found = await asyncio.gather(*(self._look_at(pool) for pool in running))
         await self._forget({(p.record.id, p.record.generation) for p in running})
         latest = {pool.record.id: used for pool, used in zip(running, found, strict=True)}
-        verdicts = {pool: why for pool in latest if (why := self._found.get(pool))}
+        verdicts = {pool: seen.verdict for (pool, _), seen in self._seen.items() if seen.verdict}
         if latest != self.latest or verdicts != self.verdicts:
             self.latest, self.verdicts = latest, verdicts
             for listener in list(self._listeners):
@@ -140,7 +169,7 @@ class RankUsage:
     async def _look_at(self, pool: Pool) -> list[Usage | None]:
         try:
             return await self._usage_of(pool)
-        except Exception:  # what one pool says must not hide the others
+        except Exception:  # the other pools must still be shown
             _LOG.exception("Reading the usage of the ranks of pool %s failed", pool.record.id)
             return [None] * pool.record.world_size
 
@@ -148,48 +177,18 @@ class RankUsage:
         record = pool.record
         key = record.id, record.generation
         try:
-            if key not in self._connections:
-                self._connections[key] = RankConnection(Path(record.folder))
-                self._connections[key].open()
+            if key not in self._seen:
+                self._seen[key] = _Seen(RankConnection(Path(record.folder)))
+                self._seen[key].connection.open()
+            seen = self._seen[key]
             living = [rank.rank for rank in record.ranks if rank.state != "dead"]
-            answers = await self._ask(key, living)
-            self._found[record.id] = await self._judge(record, key, living, answers)
+            answers = await seen.ask(living)
+            seen.verdict = await seen.judge(record, living, answers)
         except OSError:  # it has ended this very moment
             answers = {}
         ranks = list(record.ranks)
         said = [answers.get(rank.rank) for rank in ranks]
         return await asyncio.to_thread(lambda: list(map(self._usage, ranks, said)))
-
-    async def _judge(
-        self,
-        record: PoolRecord,
-        key: tuple[str, int],
-        living: list[int],
-        said: dict[int, RankStatus],
-    ) -> Verdict | None:
-        """Return why ranks wait, if some make no progress."""
-        standstill = self._standstills.setdefault(key, Standstill())
-        if not standstill.is_seen(said, living):
-            return None
-        connection = self._connections[key]
-        for rank in record.ranks:
-            if rank.state == "dead":
-                connection.note_death(rank.rank, rank.exit or "")
-        look = partial(gather_evidence, connection, record.ranks)
-        verdict, _ = await explain(look, time.time(), standstill.since)
-        return verdict if verdict and verdict.concerns_all else None
-
-    async def _ask(self, key: tuple[str, int], ranks: list[int]) -> dict[int, RankStatus]:
-        """Return the states of the ranks that answer in time."""
-        asked = self._asked.setdefault(key, {})
-        new = [rank for rank in ranks if rank not in asked]
-        asked |= self._connections[key].begin(StatusRequest.kind, {}, new)
-        if asked:
-            await asyncio.wait(asked.values(), timeout=patience.answer)
-        done = {rank: asked.pop(rank) for rank in list(asked) if asked[rank].done()}
-        messages = {r: said.result() for r, said in done.items() if not said.cancelled()}
-        replies = {r: read_reply(r, message, RankStatus) for r, message in messages.items()}
-        return {r: status for r, status in replies.items() if status}
 
     def _usage(self, rank: RankRecord, said: RankStatus | None) -> Usage | None:
         used = self._elsewhere(rank, said) if rank.start_ticks is None else self._here(rank)
@@ -259,11 +258,8 @@ class RankUsage:
         return seen[1]
 
     async def _forget(self, kept: set[tuple[str, int]]) -> None:
-        for key in set(self._connections) - kept:
-            self._asked.pop(key, None)
-            self._standstills.pop(key, None)
-            self._found.pop(key[0], None)
-            await self._connections.pop(key).close()
+        for key in set(self._seen) - kept:
+            await self._seen.pop(key).connection.close()
         if not kept:
             self._processes.clear()
             self._cpu.clear()

@@ -49,18 +49,12 @@ class RankVariables:
         self._lock = threading.Lock()
 
     async def look(self, pool: Pool) -> bytes:
-        """Return a `VariablesAnswer` as JSON: all variables, without values.
-
-        Large ones are not compared. Raises `DistError` if the pool does not run.
-        """
+        """Return a `VariablesAnswer` as JSON, without values; only small ones are compared."""
         request = VariablesRequest([], largest=_LARGEST, values=False)
         return await self._ask(pool, request, None, 2 * patience.busy_answer, in_words=False)
 
     async def check(self, pool: Pool, names: Sequence[str], ranks: Sequence[int] | None) -> bytes:
-        """Compare variables, all if none is named, on some ranks or all; see `look`.
-
-        Raises `DistError` also if a rank does not have a variable.
-        """
+        """Compare variables, all if none is named, on some ranks or all; see `look`."""
         request = VariablesRequest(list(names))
         limit = 4 * patience.program  # all of them, however large they are
         return await self._ask(pool, request, ranks, limit, in_words=True)
