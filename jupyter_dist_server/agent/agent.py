@@ -26,14 +26,7 @@ from ..common.files.inherited_lease import InheritedLease
 from ..common.patience import patience
 from ..common.pool_folder import read_config, rewrite_config
 from ..common.processes.process_ref import RESTARTED, STOPPED, ProcessRef
-from ..common.protocol.agents.agent_messages import (
-    Commands,
-    DescribeLease,
-    Ping,
-    Pong,
-    Snapshot,
-    StartRanks,
-)
+from ..common.protocol.agents import agent_messages as messages
 from ..common.protocol.failure_reason import Reason, why_no_start
 from ..common.protocol.node_addresses import PoolNode
 from ..common.protocol.store_messages import StoreReply, StoreRequest
@@ -129,7 +122,7 @@ class Agent:
 
     # -- other nodes ------------------------------------------------------------------------
 
-    def _on_node(self, node: PoolNode, said: Snapshot) -> None:
+    def _on_node(self, node: PoolNode, said: messages.Snapshot) -> None:
         if said.failure:
             where = f"On node {node.name}: {said.failure.message}"
             why = msgspec.structs.replace(said.failure, message=where)
@@ -168,9 +161,9 @@ class Agent:
 
     # -- talking to owners and clients ------------------------------------------------------
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> messages.Snapshot:
         """Return all that a client may need."""
-        return Snapshot(
+        return messages.Snapshot(
             process=self._process,
             generation=self.starter.generation,
             start_method=self.starter.method,
@@ -195,14 +188,11 @@ class Agent:
         self._sample()
 
     def _on_time(self) -> None:
-        self._describe_now()
+        limit = self._limit.state
+        self._describe(messages.DescribeLease(self._name, limit.ends_by, limit.idle_since))
         self._control.broadcast()
 
-    def _describe_now(self) -> None:
-        limit = self._limit.state
-        self._describe(DescribeLease(self._name, limit.ends_by, limit.idle_since))
-
-    def _describe(self, said: DescribeLease) -> None:
+    def _describe(self, said: messages.DescribeLease) -> None:
         """Write the pool's name and end into the leases of all nodes, for other users."""
         try:
             if self._lease:
@@ -214,22 +204,22 @@ class Agent:
 
     # -- what clients command, see `CommandHandler` -----------------------------------------
 
-    def _obey(self, client: Client, command: Commands) -> None:
+    def _obey(self, client: Client, command: messages.Commands) -> None:
         self._first_node.note()
         self._handler.obey(client, command)
 
-    def _answer(self, client: Client, question: Ping) -> None:
+    def _answer(self, client: Client, question: messages.Ping) -> None:
         if self._orders and question.ahead is not None:
             self._first_node.keep_ahead(self.folder, question.ahead)
-        self._control.tell(client, Pong(question.sent, time.time()))
+        self._control.tell(client, messages.Pong(question.sent, time.time()))
 
     def _rename(self, names: dict[str, str]) -> None:
         self._name = names.get(self._name, self._name)
-        self._describe_now()
         self._attachments.rename(names)
+        self._on_time()
 
     async def _restart(
-        self, chosen: Collection[int], order: StartRanks | None, without_lost: bool
+        self, chosen: Collection[int], order: messages.StartRanks | None, without_lost: bool
     ) -> None:
         """Replace ranks; `order` comes from the first node's agent, if this is another one."""
         async with self._restarting:  # two notebooks may ask for the same rank
@@ -300,7 +290,7 @@ class Agent:
             except (DistError, OSError) as error:
                 self._give_up(why_no_start(error))
 
-    def _order(self, chosen: Collection[int], order: StartRanks | None = None) -> None:
+    def _order(self, chosen: Collection[int], order: messages.StartRanks | None = None) -> None:
         if order:
             self._leave_out(order.left_out)
             self.starter.follow(order)

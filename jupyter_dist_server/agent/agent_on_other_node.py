@@ -16,16 +16,9 @@ from typing import NoReturn
 
 import msgspec
 
+from ..common import pool_folder
 from ..common.errors import DistError
 from ..common.patience import patience
-from ..common.pool_folder import (
-    AGENT_SOCKET,
-    create_folder,
-    our_folders,
-    read_config,
-    unwritable,
-    write_private,
-)
 from ..common.processes.process_ref import boot_id, call_ourselves
 from ..common.protocol.node_agents.node_orders import NO_FOLDER, decode_node_orders
 from ..common.protocol.pool_file import CONFIG, PoolFile
@@ -56,38 +49,36 @@ def main() -> NoReturn:
     with contextlib.suppress(OSError):  # `create_folder` says what is wrong with their place
         _sweep()
     try:
-        folder = create_folder()
+        folder = pool_folder.create_folder()
+        try:
+            serve(_listen(folder, pool), lease, failure or no_lease, (0, said))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
     except DistError as error:
         sys.exit(f"{NO_FOLDER}{error}")
-    try:
-        serve(_listen(folder, pool), lease, failure or no_lease, (0, said))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 
 def _listen(folder: Path, pool: PoolFile) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX)
     try:
-        listener.bind(str(folder / AGENT_SOCKET))
+        listener.bind(str(folder / pool_folder.AGENT_SOCKET))
         listener.listen(64)
-        write_private(folder / CONFIG, pool)  # at last, see `_sweep`
     except OSError as error:  # the disk is full
-        sys.exit(f"{NO_FOLDER}{unwritable(str(folder), error)}")
-    except DistError as error:
-        sys.exit(f"{NO_FOLDER}{error}")
+        raise pool_folder.unwritable(str(folder), error) from error
+    pool_folder.write_private(folder / CONFIG, pool)  # at last, see `_sweep`
     return listener
 
 
 def _sweep() -> None:
     """Remove the folders of killed agents on this node: nobody listens there."""
-    for folder in our_folders():
+    for folder in pool_folder.our_folders():
         try:
-            config = read_config(folder)
+            config = pool_folder.read_config(folder)
             if config.node and config.host == socket.gethostname():
                 with socket.socket(socket.AF_UNIX) as agent:
                     agent.settimeout(patience.answer)
-                    agent.connect(str(folder / AGENT_SOCKET))
+                    agent.connect(str(folder / pool_folder.AGENT_SOCKET))
         except ConnectionRefusedError:
             shutil.rmtree(folder, ignore_errors=True)
         except (OSError, ValueError):

@@ -16,22 +16,14 @@ import psutil
 
 from ..common.network.peers import unix_peer_pid
 from ..common.processes.process_ref import ProcessRef, is_stopped
-from ..common.protocol.agents.agent_messages import (
-    LateRanks,
-    LockGranted,
-    LockHolderStopped,
-    LockWanted,
-)
+from ..common.protocol.agents import agent_messages as messages
 from .control_socket import Client
 
 
 class LockQueue:
     """The client that has the execution lock, and those that wait for it."""
 
-    def __init__(
-        self,
-        tell: Callable[[Client, LockGranted | LockWanted | LockHolderStopped | LateRanks], None],
-    ) -> None:
+    def __init__(self, tell: Callable[[Client, messages.News], None]) -> None:
         self._tell = tell
         self._owner: Client | None = None
         self._waiting: deque[Client] = deque()
@@ -45,7 +37,7 @@ class LockQueue:
         else:
             self._look_later()
             if len(self._waiting) == 1:
-                self._tell(self._owner, LockWanted())
+                self._tell(self._owner, messages.LockWanted())
 
     def release(self, client: Client) -> None:
         """Take the lock back from a client, if it has it."""
@@ -55,7 +47,7 @@ class LockQueue:
     def note_late(self, ranks: list[int]) -> None:
         """Tell the client that has the lock which ranks did not stop."""
         if self._owner:
-            self._tell(self._owner, LateRanks(ranks))
+            self._tell(self._owner, messages.LateRanks(ranks))
 
     def remove(self, client: Client) -> None:
         """Forget a client that has ended."""
@@ -65,9 +57,9 @@ class LockQueue:
     def _next(self) -> None:
         self._owner = self._waiting.popleft() if self._waiting else None
         if self._owner:
-            self._tell(self._owner, LockGranted())
+            self._tell(self._owner, messages.LockGranted())
             if self._waiting:
-                self._tell(self._owner, LockWanted())
+                self._tell(self._owner, messages.LockWanted())
 
     def _look_later(self) -> None:
         if self._look is None:
@@ -81,7 +73,7 @@ class LockQueue:
         self._look_later()
         if pid := _stopped_process(self._owner):
             for client in self._waiting:
-                self._tell(client, LockHolderStopped(pid))
+                self._tell(client, messages.LockHolderStopped(pid))
 
 
 def _stopped_process(client: Client) -> int | None:

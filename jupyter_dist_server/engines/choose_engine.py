@@ -35,8 +35,3 @@ def engine_for(environment: Mapping[str, str], name: str = "") -> Engine:
         "Or choose Ray with --engine ray.",
         field="nodes",
     )
-
-
-def named(name: str) -> Engine:
-    """Return an engine by its name."""
-    return next(engine for engine in _ENGINES if engine.name == name)

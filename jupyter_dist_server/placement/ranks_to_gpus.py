@@ -110,7 +110,8 @@ def place(
     wanted = candidates(request, inventory)
     refusals = _refusals(request, wanted, samples, unavailable or {})
     why_first = None
-    if request.policy in ("ids", "map"):
+    by_ids = request.policy in ("ids", "map")
+    if by_ids:
         count = request.num_ranks or len(wanted)
         chosen = wanted
         if refused := [gpu for gpu in wanted[:count] if gpu in refusals]:
@@ -128,11 +129,9 @@ def place(
         chosen, why_first = order(request, free, inventory, samples)
     gpus = tuple(chosen[rank % len(chosen)] for rank in range(count))
     _check_sharing(request, gpus)
-    by_ids = request.policy in ("ids", "map")
-    notices = [
-        *inventory.problems,
-        *([] if by_ids or not refusals else [f"Not used: {_say(wanted, refusals)}."]),
-    ]
+    notices = [*inventory.problems]
+    if refusals and not by_ids:
+        notices.append(f"Not used: {_say(wanted, refusals)}.")
     if why_first:
         sizes = ", ".join(f"GPU {gpu.label} ({why_first(gpu)})" for gpu in dict.fromkeys(gpus))
         notices.append(f"Placement by {request.policy.replace('-', ' ')}: {sizes}.")

@@ -29,7 +29,6 @@ class Found:
     folder: Path
     config: PoolFile
     snapshot: Snapshot
-    """The newest snapshot of its agent."""
 
     @property
     def id(self) -> str:
@@ -62,11 +61,12 @@ def _look_into(folder: Path) -> Found | None:
     """Return the pool of a folder, if it runs here; no folder may hide others."""
     try:
         config = read_config(folder)
-        if config.host != socket.gethostname() or config.boot != boot_id():
-            return None
-        if config.node:
-            return None  # a part of a pool, which is found on its first node
-        snapshot = _ask(folder)
+        if config.host != socket.gethostname() or config.boot != boot_id() or config.node:
+            return None  # a pool on several nodes is found on its first one
+        snapshot = look_at_agent(folder, patience.busy_answer)
+    except TimeoutError:
+        _LOG.warning("The agent of the pool in %s does not respond", folder)
+        return None
     except OSError:  # it is not ours, or just comes or goes
         return None
     except ValueError as error:
@@ -86,17 +86,6 @@ def pools_of_other_versions() -> list[Path]:
         except (OSError, ValueError):  # it is not ours, or just comes or goes
             continue
     return found
-
-
-def _ask(folder: Path) -> Snapshot | None:
-    """Return an agent's snapshot; `None` if none answers in time."""
-    try:
-        return look_at_agent(folder, patience.busy_answer)
-    except TimeoutError:
-        _LOG.warning("The agent of the pool in %s does not respond", folder)
-        return None
-    except OSError:
-        return None
 
 
 def sweep() -> None:

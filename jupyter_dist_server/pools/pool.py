@@ -68,7 +68,6 @@ class Pool(LiveRecord):
         self._why_stopped: Reason | None = None
         self._cancelled = False
         self._deadline = math.inf
-        """When its start must be done."""
 
     @classmethod
     def found(

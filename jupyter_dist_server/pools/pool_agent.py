@@ -167,7 +167,10 @@ class PoolAgent:
             except asyncio.TimeoutError:
                 unexpected = True
                 self.process.kill()
-                await self._wait_for_killed(self.process)
+                try:
+                    await self.process.wait(patience.busy_answer)
+                except asyncio.TimeoutError:
+                    _LOG.warning("The agent of %s was killed, but has not ended", self._record.id)
         await self.link.close()
         stuck = await ended_now(await asyncio.to_thread(session_members, self._ranks))
         if unexpected:  # the agent could not end what had left the ranks' sessions
@@ -177,9 +180,3 @@ class PoolAgent:
             _LOG.warning("Killed, but still in system calls: %s of %s", pids, self._record.id)
         if self._record.folder:
             await asyncio.to_thread(shutil.rmtree, self._record.folder, ignore_errors=True)
-
-    async def _wait_for_killed(self, process: AgentProcess) -> None:
-        try:
-            await process.wait(patience.busy_answer)
-        except asyncio.TimeoutError:
-            _LOG.warning("The agent of %s was killed, but has not ended", self._record.id)

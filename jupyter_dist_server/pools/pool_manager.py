@@ -127,13 +127,7 @@ class PoolManager:
         """Adopt the pools of a server that has ended."""
         found = await asyncio.to_thread(lambda: list(find_pools()))
         lost = [one for one in found if one.config.owner_kind == SERVER and not one.has_server]
-        adopted = []
-        for one in lost:
-            try:
-                adopted.append(self.adopt(one))
-            except Exception:  # of another version of this package, perhaps; the rest are adopted
-                _LOG.exception("The pool in %s cannot be adopted", one.folder)
-        return adopted
+        return [self.adopt(one) for one in lost]
 
     def adopt(self, found: Found) -> Pool:
         """Attach to a pool that runs already; if we are attached, return it as it is."""

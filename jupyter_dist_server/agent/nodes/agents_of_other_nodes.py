@@ -30,7 +30,7 @@ from ...common.protocol.node_agents.node_orders import NodeOrders
 from ...common.protocol.pool_file import PoolFile
 from ...common.protocol.store_messages import StoreReply, StoreRequest
 from ...common.version import version
-from ...engines.choose_engine import named
+from ...engines.choose_engine import engine_for
 from ...engines.start_failures import why_cancelled, why_not_started
 from ..control_socket import Client
 from .gpu_watchers import GpuWatchers
@@ -156,7 +156,7 @@ class Nodes:
         with theirs, log.open("wb") as file:
             python = self._config.node_python or sys.executable
             command = python_command(python, _MODULE)
-            engine = named(self._config.engine)
+            engine = engine_for({}, self._config.engine)
             try:
                 gpus = {self._config.ranks[rank].device for rank in link.node.ranks} - {"cpu"}
                 command, environment = engine.on_node(

@@ -23,11 +23,9 @@ from ...rank import main as rank_process
 
 def spawn(orders: RankOrders) -> subprocess.Popen[bytes]:
     """Start a rank afresh, instead of forking it."""
+    command = python_command(sys.executable, rank_process.__name__)
     return subprocess.Popen(
-        [
-            *python_command(sys.executable, rank_process.__name__),
-            msgspec.json.encode(orders).decode(),
-        ],
+        [*command, msgspec.json.encode(orders).decode()],
         pass_fds=[orders.report],
         stdin=subprocess.DEVNULL,
     )

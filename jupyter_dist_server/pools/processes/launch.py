@@ -102,6 +102,7 @@ class Launch:
         timeout: float,
         allocation: Allocation,
     ) -> PoolFile:
+        given = base | self._request.env
         here = len(allocation.placement.gpus)
         nodes = self._spread.pool_nodes(here) if self._spread else []
 
@@ -120,7 +121,7 @@ class Launch:
             timeout=timeout,
             cwd=os.fsencode(cwd),
             sys_path=list(map(os.fsencode, self._request.sys_path)),
-            thread_limits=thread_limits(base, self._request.env),
+            thread_limits={name: given[name] for name in _THREADS if name in given},
             owner=ProcessRef.of(os.getpid()),
             grace=self._owner.grace,
             ranks=[PlacedRank(rank.device, rank.gpu, mask(rank.rank)) for rank in record.ranks],
@@ -144,7 +145,8 @@ def agent_environment(
     env = {name: value for name, value in base.items() if name not in _NOT_FOR_RANKS}
     env |= extra
     # OpenBLAS would start threads as numpy is imported, and a process with threads must not fork.
-    # It is also torchrun's default for ranks; `thread_limits` gives them what the user asked for.
+    # It is also torchrun's default for ranks; after the fork they get the user's limits,
+    # which torch obeys then. OpenBLAS has read 1 by then.
     env |= dict.fromkeys(_THREADS, "1")
     # The agent must not open CUDA: a forked child could not use it any more.
     env["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
@@ -157,9 +159,3 @@ def agent_environment(
         masks = (placement.mask(rank) for rank in range(len(placement.gpus)))
         env["CUDA_VISIBLE_DEVICES"] = next(filter(None, masks))  # the agent itself uses none
     return env
-
-
-def thread_limits(base: dict[str, str], extra: dict[str, str]) -> dict[str, str]:
-    """Return the user's limits, for ranks after the fork: only OpenBLAS has read 1 by then."""
-    given = base | extra
-    return {name: given[name] for name in _THREADS if name in given}

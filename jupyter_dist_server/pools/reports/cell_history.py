@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -35,6 +36,11 @@ class Stretch:
     lanes: Lanes | None = None
     """What the rank did when, if that was profiled."""
 
+    def overlaps(self, told: RankLanes | None) -> bool:
+        """Tell whether the rank was profiled in this time."""
+        end = math.inf if self.end is None else self.end
+        return told is not None and self.start <= told.end and told.start <= end
+
 
 class CellRun(msgspec.Struct, kw_only=True):
     """One execution of a cell, as the REST API and the stream show it."""
@@ -66,7 +72,6 @@ class CellHistory:
         self._cells: dict[tuple[str, str], tuple[int, CellRun]] = {}
         """By pool and request, with the version of their last changes, in this order."""
         self._running: dict[tuple[str, int], tuple[CellRun, Stretch]] = {}
-        """By pool and rank."""
         self._notebooks: dict[str, tuple[str | None, str]] = {}
         """By pool: the kernel and the path."""
         self._count = 0
@@ -87,7 +92,7 @@ class CellHistory:
         """Note what ranks of a pool did when in a cell; an unknown cell is ignored."""
         begun = {one.rank: one for one in told}
         for cell in reversed(self._cells_of(pool_id)):
-            theirs = [s for s in cell.stretches if s.rank in begun and _holds(s, begun[s.rank])]
+            theirs = [s for s in cell.stretches if s.overlaps(begun.get(s.rank))]
             for stretch in theirs:
                 if one := begun.pop(stretch.rank, None):
                     stretch.lanes = one.lanes
@@ -169,8 +174,3 @@ class CellHistory:
             forgotten.append(key)
         for key in forgotten:
             del self._cells[key]
-
-
-def _holds(stretch: Stretch, told: RankLanes) -> bool:
-    """Tell whether a rank was busy with that cell while it was profiled."""
-    return stretch.start <= told.end and (stretch.end is None or told.start <= stretch.end)

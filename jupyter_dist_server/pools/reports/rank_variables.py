@@ -13,7 +13,6 @@ import msgspec
 from ...client.ranks.rank_connection import RankConnection
 from ...client.values.ask_variables import Gathered, gather_variables
 from ...common.patience import patience
-from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.ranks.variable_messages import VariablesRequest
 from ...verdicts.compare_variables import Compared, History, compare
 from ...verdicts.divergence_sentences import sentences
@@ -72,7 +71,12 @@ class RankVariables:
         chosen = range(record.world_size) if ranks is None else ranks
         dead = [one.rank for one in record.ranks if one.state == "dead" and one.rank in chosen]
         living = [rank for rank in chosen if rank not in dead]
-        gathered = await _gather(record, request, living, limit)
+        check_pool_runs(record)
+        try:
+            async with RankConnection(Path(record.folder)) as connection:
+                gathered = await gather_variables(connection, request, living, limit)
+        except OSError:  # this very moment; the record will say so soon
+            raise pool_ended() from None
 
         def answer() -> bytes:
             found, since = self._compare(pool, generation, gathered)
@@ -102,14 +106,3 @@ class RankVariables:
             if len(gathered.said) < pool.record.world_size:
                 return found, known[1].since  # what some ranks tell says nothing of all
             return found, known[1].note(found, gathered.said)
-
-
-async def _gather(
-    record: PoolRecord, request: VariablesRequest, ranks: Sequence[int], limit: float
-) -> Gathered:
-    check_pool_runs(record)
-    try:
-        async with RankConnection(Path(record.folder)) as connection:
-            return await gather_variables(connection, request, ranks, limit)
-    except OSError:  # this very moment; the record will say so soon
-        raise pool_ended() from None
