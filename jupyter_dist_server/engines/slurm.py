@@ -75,7 +75,7 @@ class Slurm:
             said = getattr(error, "stderr", None) or str(error)
             raise DistError(
                 "engine_failed",
-                f"Slurm does not tell the nodes {listed} of this job: {str(said).strip()}.",
+                f"Slurm does not show the nodes {listed} of this job: {str(said).strip()}.",
                 "Check that “scontrol show node” works on this machine.",
             ) from error
         here = environment.get("SLURMD_NODENAME"), socket.gethostname().partition(".")[0]

@@ -235,8 +235,8 @@ def _check_sharing(request: PoolRequest, gpus: tuple[Gpu, ...]) -> None:
     if several < count and request.one_rank_per_gpu:
         raise DistError(
             "not_enough_gpus",
-            f"Ranks are not to share GPUs: need {numbers}",
-            "Ask for fewer ranks, name more GPUs, or leave --one-rank-per-gpu out.",
+            f"Ranks must not share GPUs: need {numbers}",
+            "Ask for fewer ranks, name more GPUs, or omit --one-rank-per-gpu.",
             field="one_rank_per_gpu",
         )
     if not request.backend or "nccl" not in request.backend:

@@ -168,7 +168,7 @@ def _chosen(request: PoolRequest, found: list[Node]) -> list[Node]:
     if not here:
         raise DistError(
             "no_nodes",
-            f"This notebook's kernel runs on none of the nodes that can be used: {names}.",
+            f"This notebook's kernel does not run on a node that can be used: {names}.",
             "Start JupyterLab on one of them, under Slurm by srun --overlap --nodes=1 --pty "
             "jupyter lab.",
             field="nodes",
@@ -180,7 +180,7 @@ def _chosen(request: PoolRequest, found: list[Node]) -> list[Node]:
     if len(chosen) < wanted:
         raise DistError(
             "no_nodes",
-            f"The pool is to have {wanted} nodes, but the allocation has {len(found)}: {names}.",
+            f"The pool needs {wanted} nodes, but the allocation has {len(found)}: {names}.",
             "Ask for fewer nodes, or for a larger allocation.",
             field="nodes",
         )
@@ -199,7 +199,7 @@ def _mapped(names: list[str], found: list[Node]) -> list[Node]:
     if unknown := [name for name in names if name not in nodes]:
         raise DistError(
             "no_nodes",
-            f"The map has the node {unknown[0]}, which is none of those that can be used: "
+            f"The map names node {unknown[0]}, which is not one of those that can be used: "
             f"{', '.join(nodes)}.",
             "Correct the name in --map.",
             field="node_map",
