@@ -98,7 +98,6 @@ def main() -> NoReturn:
 
 
 def _actor(orders: RelayOrders) -> Any:
-    """Return an actor that has started the process."""
     nodes = connect()
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy

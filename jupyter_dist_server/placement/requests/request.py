@@ -96,14 +96,15 @@ class PoolRequest:
         """Check the body of ``POST /pools``; a `DistError` names the wrong `field`."""
         if not isinstance(body, dict):
             raise bad_field("body", "The body must be a JSON object.")
-        unknown = sorted(set(body) - set(cls.__dataclass_fields__) - set(OLD_NAMES))
-        if unknown:
+        if unknown := sorted(set(body) - set(cls.__dataclass_fields__) - set(OLD_NAMES)):
             known = ", ".join(cls.__dataclass_fields__)
             raise bad_field(unknown[0], f"“{unknown[0]}” is not a field of a pool request.", known)
-        given: dict[str, Any] = {}
-        for name, value in body.items():
-            if value is not None:
-                given[OLD_NAMES.get(name) or name] = value
+        given = {name: value for name, value in body.items() if value is not None}
+        for old in OLD_NAMES.keys() & given.keys():
+            if (new := OLD_NAMES[old]) in given:
+                message = f"“{old}” is the old name of “{new}”."
+                raise bad_field(old, message, "Omit one of them.")
+            given[new] = given.pop(old)
         for name in INTEGERS & given.keys():
             given[name] = as_integer(given[name])
         for name, value in given.items():
