@@ -146,7 +146,7 @@ def test_gpus_that_only_other_nodes_have_are_named(cluster: Cluster) -> None:
         ({"nodes": 2, "engine": "local"}, "engine", "only the node of the notebook"),
         ({"nodes": 3, "num_ranks": 4, "ranks_per_node": 2}, "ranks_per_node", "4 ranks are not 2"),
         ({"node_map": [["n1", None]]}, "node_map", "Rank 0 must be on the node of the notebook"),
-        ({"node_map": [["n2", 0], ["n9", 0]]}, "node_map", "the node n9, which is none"),
+        ({"node_map": [["n2", 0], ["n9", 0]]}, "node_map", "names node n9, which is not"),
         ({"node_map": [["n2", 0], ["n1", 0]], "nodes": 3}, "node_map", "has 2 nodes, but"),
         ({"node_map": [["n2", 0], ["n1", 0]], "num_ranks": 3}, "node_map", "has 2 ranks, but"),
         ({"node_map": [["n2", 0]], "placement": "cycle"}, "placement", "GPUs of one machine"),
