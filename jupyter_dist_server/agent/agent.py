@@ -2,13 +2,14 @@
 
 A zygote, which has imported torch, forks it in the notebook kernel's interpreter. It forks each
 rank, so that ranks share the zygote's pages. It starts no thread and never opens CUDA: both would
-make a fork unsafe. Whoever can reach the socket in the pool's private folder may send
+make a fork unsafe. Every process that can reach the socket in the pool's private folder may send
 commands, as JSON lines, and gets a snapshot at each change.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import signal
@@ -19,47 +20,37 @@ from pathlib import Path
 
 import msgspec
 
-from ..common.background_tasks import Tasks
+from ..common.background_tasks import Tasks, any_of
 from ..common.errors import DistError
 from ..common.files.inherited_lease import InheritedLease
+from ..common.patience import patience
 from ..common.pool_folder import read_config, rewrite_config
 from ..common.processes.process_ref import RESTARTED, STOPPED, ProcessRef
-from ..common.protocol.agents.agent_messages import Commands, Ping, Pong, Snapshot, StartRanks
+from ..common.protocol.agents import agent_messages as messages
 from ..common.protocol.failure_reason import Reason, why_no_start
 from ..common.protocol.node_addresses import PoolNode
+from ..common.protocol.store_messages import StoreReply, StoreRequest
 from .attachments import Attachments
 from .command_handler import CommandHandler
 from .control_socket import Client, ControlSocket
-from .describe_lease import LeaseDescription
 from .execution_lock_queue import LockQueue
 from .nodes.agents_of_other_nodes import Nodes
 from .nodes.first_node import FirstNode, stream_of
 from .nodes.gpu_watchers import GpuWatchers
 from .nodes.node_sampler import NodeSampler
-from .nodes.ranks_of_other_nodes import merge, note_lost
 from .nodes.smaller_pool import without_nodes
 from .ranks.monitor_ranks import Ranks
-from .store.store_of_first_node import StoreOfFirstNode
-from .store.store_server import StoreServer
+from .store import serve_store
 from .time_limit import TimeLimit
 
-_OWNER_PATIENCE = 10.0
-"""Seconds within which whoever starts a pool attaches, and learns why it has ended."""
+_LOG = logging.getLogger(__name__)
 
 
 class Agent:
     """State of the agent process.
 
-    Parameters
-    ----------
-    folder : Path
-        The pool's private folder, holding ``pool.json``.
-    listener : socket.socket
-        The control socket, already bound by the owner.
-    lease : InheritedLease or None
-        Of the pool's GPUs.
-    orders : tuple of int or None
-        Descriptors by which the first node's agent is heard and answered, on another node.
+    `listener` is the control socket, bound by the owner. On another node than the first, `orders`
+    are the descriptors that lead from and to the first node's agent.
     """
 
     def __init__(
@@ -94,17 +85,12 @@ class Agent:
             self._on_node_lost,
             self._control.tell,
             self._gpus,
-            lambda request: self.starter.store.answer(request),
+            self._ask_store,
         )
         self._orders = orders
-        self._store_there = StoreOfFirstNode()
-        self._store = StoreServer(
-            folder,
-            self._store_there.ask if orders else lambda request: self.starter.store.answer(request),
-        )
+        self._first_node = FirstNode(lambda: self._tasks.add(self.stop()))
         self._node = self.config.nodes[self.config.node].name if orders else ""
         self._sampler = NodeSampler(self._node, self._gpus.tell)
-        self._first_node = FirstNode(lambda: self._tasks.add(self.stop()))
         self._attachments = Attachments(
             self.config.owner,
             self.config.grace,
@@ -116,8 +102,7 @@ class Agent:
             changed=self._on_time,
             over=lambda: self.stopping or self._tasks.add(self.stop()),
         )
-        name = self.config.record.name
-        self._description = LeaseDescription(name, lease, self._nodes, self._limit)
+        self._name = self.config.record.name
         self._handler = CommandHandler(
             control=self._control,
             ranks=self._ranks,
@@ -127,17 +112,17 @@ class Agent:
             limit=self._limit,
             gpus=self._gpus,
             sample=self._sample,
-            store_answer=self._store_there.hear,
+            store_answer=self._first_node.hear_store,
             answer=self._answer,
             rename=self._rename,
-            describe=self._description.say,
+            describe=self._describe,
             restart=lambda *order: self._tasks.add(self._restart(*order)),
             stop=lambda: self._tasks.add(self.stop()),
         )
 
     # -- other nodes ------------------------------------------------------------------------
 
-    def _on_node(self, node: PoolNode, said: Snapshot) -> None:
+    def _on_node(self, node: PoolNode, said: messages.Snapshot) -> None:
         if said.failure:
             where = f"On node {node.name}: {said.failure.message}"
             why = msgspec.structs.replace(said.failure, message=where)
@@ -145,25 +130,28 @@ class Agent:
                 self._nodes.give_up(node, why)
                 return
             self._give_up(why)
-        merge(self.starter, node, said)
+        self.starter.merge(node, said)
         self._control.broadcast()
 
     @property
     def _helpers(self) -> set[int]:
-        """Our children that are no ranks."""
+        """Our children that are not ranks."""
         return self._nodes.pids | self._sampler.pids
 
     def _sample(self) -> None:
-        """Have GPUs sampled on those nodes that somebody asks for."""
+        """Have GPUs sampled on the nodes that clients ask for."""
         if self._orders:
             self._sampler.follow(self._gpus.settings(self._node))
         else:
             self._nodes.sample()
 
+    async def _ask_store(self, request: StoreRequest) -> StoreReply:
+        return await self.starter.store.answer(request)
+
     def _on_node_lost(self, why: Reason) -> None:
         if self._ranks.are_all_starting:
-            self._give_up(why)  # as the other ranks would wait for those to meet them
-        note_lost(self._ranks.all, self._nodes.lost_node)
+            self._give_up(why)  # the other ranks would wait for these
+        self._nodes.note_lost(self._ranks.all)
         self._control.broadcast()
 
     def _give_up(self, why: Reason) -> None:
@@ -173,9 +161,9 @@ class Agent:
 
     # -- talking to owners and clients ------------------------------------------------------
 
-    def snapshot(self) -> Snapshot:
-        """Return all that a client may want to know."""
-        return Snapshot(
+    def snapshot(self) -> messages.Snapshot:
+        """Return all that a client may need."""
+        return messages.Snapshot(
             process=self._process,
             generation=self.starter.generation,
             start_method=self.starter.method,
@@ -187,7 +175,7 @@ class Agent:
             ranks=self._ranks.all,
             time=self._limit.state,
             addresses=self.starter.addresses(),
-            name=self._description.name,
+            name=self._name,
             last_cells=self._ranks.last_cells,
             lost_nodes=self._nodes.lost,
         )
@@ -200,34 +188,45 @@ class Agent:
         self._sample()
 
     def _on_time(self) -> None:
-        self._description.tell()
+        limit = self._limit.state
+        self._describe(messages.DescribeLease(self._name, limit.ends_by, limit.idle_since))
         self._control.broadcast()
+
+    def _describe(self, said: messages.DescribeLease) -> None:
+        """Write the pool's name and end into the leases of all nodes, for other users."""
+        try:
+            if self._lease:
+                self._lease.tell(**msgspec.structs.asdict(said))
+        except OSError as error:  # no reason to end the pool
+            what = "The lease does not say what the pool is called and when it ends"
+            _LOG.warning("%s: %s", what, error)
+        self._nodes.describe(said)
 
     # -- what clients command, see `CommandHandler` -----------------------------------------
 
-    def _obey(self, client: Client, command: Commands) -> None:
+    def _obey(self, client: Client, command: messages.Commands) -> None:
         self._first_node.note()
         self._handler.obey(client, command)
 
-    def _answer(self, client: Client, question: Ping) -> None:
+    def _answer(self, client: Client, question: messages.Ping) -> None:
         if self._orders and question.ahead is not None:
             self._first_node.keep_ahead(self.folder, question.ahead)
-        self._control.tell(client, Pong(question.sent, time.time()))
+        self._control.tell(client, messages.Pong(question.sent, time.time()))
 
     def _rename(self, names: dict[str, str]) -> None:
-        self._description.name = names.get(self._description.name, self._description.name)
-        self._description.tell()
+        self._name = names.get(self._name, self._name)
         self._attachments.rename(names)
+        self._on_time()
 
     async def _restart(
-        self, chosen: Collection[int], order: StartRanks | None, without_lost: bool
+        self, chosen: Collection[int], order: messages.StartRanks | None, without_lost: bool
     ) -> None:
-        """Replace ranks, as the first node's agent has ordered if this is another one."""
+        """Replace ranks; `order` comes from the first node's agent, if this is another one."""
         async with self._restarting:  # two notebooks may ask for the same rank
             if self.stopping:
                 return  # nothing is started any more
             if not order and self._ranks.are_all_starting:
-                chosen = self._ranks.everybody  # as the others would wait for those to meet them
+                chosen = self._ranks.everybody  # the others would wait for these ranks
             self._ranks.forget_cells(chosen)
             await self._ranks.end(chosen, RESTARTED)
             if not self.stopping:
@@ -241,7 +240,7 @@ class Agent:
                 self._control.broadcast()
 
     def _leave_out(self, nodes: Collection[str]) -> None:
-        """Go on without some nodes; no rank runs here."""
+        """Continue without some nodes; no rank runs here."""
         if {node.name for node in self.config.nodes}.intersection(nodes):
             config, kept = without_nodes(self.config, nodes)
             rewrite_config(self.folder, config)
@@ -250,9 +249,9 @@ class Agent:
             self._nodes.resize(self.config, kept)
 
     async def stop(self) -> None:
-        """End every rank and whatever they left behind, then let the main loop return."""
+        """End all ranks and what they have started, then let the main loop return."""
         if self.stopping:
-            self._attachments.wait_for_nobody()  # as whoever asks for it knows
+            self._attachments.first.set()  # the client that asks for it knows why
             return
         self.stopping = True
         self._control.broadcast()
@@ -261,7 +260,7 @@ class Agent:
         await asyncio.gather(ending, self._nodes.close(), self._sampler.close())
         self._control.broadcast()
         if (self.failure or self._limit.state.over) and not self._orders:
-            await self._attachments.wait_for_first(_OWNER_PATIENCE)
+            await any_of(self._attachments.first, within=patience.node)
         self._stopped = True
         self._wake.set()
 
@@ -272,10 +271,11 @@ class Agent:
         loop.add_signal_handler(signal.SIGCHLD, self._ranks.on_child_end)
         loop.add_signal_handler(signal.SIGTERM, lambda: self._tasks.add(self.stop()))
         await self._control.open()
-        await self._store.open()
+        ask = self._first_node.ask_store if self._orders else self._ask_store
+        self._store = await serve_store(self.folder, ask)
         if self._orders:
             reader, writer = await stream_of(*self._orders)
-            self._store_there.open(lambda question: self._control.tell(writer, question))
+            self._first_node.open(lambda question: self._control.tell(writer, question))
             head = self._tasks.add(self._control.converse(reader, writer))
             self._tasks.add(self._first_node.watch(head))
         else:
@@ -290,15 +290,14 @@ class Agent:
             except (DistError, OSError) as error:
                 self._give_up(why_no_start(error))
 
-    def _order(self, chosen: Collection[int], order: StartRanks | None = None) -> None:
-        self._ranks.forget_endings()
+    def _order(self, chosen: Collection[int], order: messages.StartRanks | None = None) -> None:
         if order:
             self._leave_out(order.left_out)
             self.starter.follow(order)
         else:
             self.starter.order(chosen)
             self._nodes.start(self.starter.as_order(chosen))
-            note_lost(self._ranks.all, self._nodes.lost_node)
+            self._nodes.note_lost(self._ranks.all)
         self._wake.set()
 
     async def _has_next(self) -> bool:

@@ -16,15 +16,9 @@ from typing import NoReturn
 
 import msgspec
 
+from ..common import pool_folder
 from ..common.errors import DistError
-from ..common.pool_folder import (
-    AGENT_SOCKET,
-    create_folder,
-    our_folders,
-    read_config,
-    unwritable,
-    write_private,
-)
+from ..common.patience import patience
 from ..common.processes.process_ref import boot_id, call_ourselves
 from ..common.protocol.node_messages import NO_FOLDER, decode_node_orders
 from ..common.protocol.pool_file import CONFIG, PoolFile
@@ -32,7 +26,7 @@ from ..common.version import version
 
 
 def main() -> NoReturn:
-    """Read what pool it is, import torch, and be its agent here."""
+    """Read which pool it is, import torch, and be its agent here."""
     call_ourselves("dist-agent")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The threads of Ray's actors block it, and our ranks would inherit that.
@@ -51,43 +45,40 @@ def main() -> NoReturn:
 
     asked = LeaseRequest(pool)  # meanwhile
     failure = preload()
-    lease = asked.wait()
+    pool, lease, no_lease = asked.wait()
     with contextlib.suppress(OSError):  # `create_folder` says what is wrong with their place
         _sweep()
     try:
-        folder = create_folder()
+        folder = pool_folder.create_folder()
+        try:
+            serve(_listen(folder, pool), lease, failure or no_lease, (0, said))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
     except DistError as error:
         sys.exit(f"{NO_FOLDER}{error}")
-    try:
-        listener = _listen(folder, lease.pool)
-        serve(listener, lease.descriptors, failure or lease.failure, (0, said))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 
 def _listen(folder: Path, pool: PoolFile) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX)
     try:
-        listener.bind(str(folder / AGENT_SOCKET))
+        listener.bind(str(folder / pool_folder.AGENT_SOCKET))
         listener.listen(64)
-        write_private(folder / CONFIG, pool)  # at last, see `_sweep`
     except OSError as error:  # the disk is full
-        sys.exit(f"{NO_FOLDER}{unwritable(str(folder), error)}")
-    except DistError as error:
-        sys.exit(f"{NO_FOLDER}{error}")
+        raise pool_folder.unwritable(str(folder), error) from error
+    pool_folder.write_private(folder / CONFIG, pool)  # at last, see `_sweep`
     return listener
 
 
 def _sweep() -> None:
-    """Remove what agents like us have left here that were killed: nobody listens there."""
-    for folder in our_folders():
+    """Remove the folders of killed agents on this node: nobody listens there."""
+    for folder in pool_folder.our_folders():
         try:
-            config = read_config(folder)
+            config = pool_folder.read_config(folder)
             if config.node and config.host == socket.gethostname():
                 with socket.socket(socket.AF_UNIX) as agent:
-                    agent.settimeout(1.0)
-                    agent.connect(str(folder / AGENT_SOCKET))
+                    agent.settimeout(patience.answer)
+                    agent.connect(str(folder / pool_folder.AGENT_SOCKET))
         except ConnectionRefusedError:
             shutil.rmtree(folder, ignore_errors=True)
         except (OSError, ValueError):
@@ -95,7 +86,7 @@ def _sweep() -> None:
 
 
 def _first_line() -> bytes:
-    """Read one line, and not a byte of what follows, which is the agent's."""
+    """Read one line, and no byte after it: what follows is for the agent."""
     line = bytearray()
     while (byte := os.read(0, 1)) not in (b"", b"\n"):
         line += byte

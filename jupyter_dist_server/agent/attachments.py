@@ -5,73 +5,51 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import msgspec
 
-from ..common.background_tasks import Tasks, any_of
+from ..common.background_tasks import Tasks
 from ..common.processes.process_ref import ProcessRef, until_ended
 from ..common.protocol.agents.attachment import SERVER, Attachment
 from .control_socket import Client
 
 
+@dataclass(eq=False)
 class Attachments:
     """The agent's list of the processes that keep the pool alive.
 
-    An attachment is a connection of a living process: both are watched, as a process that was
-    forked from the attached one keeps its connection open. At most one server is attached.
-
-    Parameters
-    ----------
-    owner : ProcessRef
-        Who started the agent: it counts as attached until somebody is.
-    grace : float
-        Seconds after the server has gone, or the start, for which nobody need be attached.
-    changed : callable
-        Called when an attachment begins, changes or ends.
-    abandoned : callable
-        Called when nobody is attached and the grace time is over.
+    An attachment is a connection of a living process. Both are watched, because a process forked
+    from the attached one keeps its connection open. At most one server is attached. `owner` started
+    the agent, and counts as attached until a process attaches. `grace` is how long nobody need be
+    attached after the server has ended, in seconds; then `abandoned` is called.
     """
 
-    def __init__(
-        self,
-        owner: ProcessRef,
-        grace: float,
-        changed: Callable[[], None],
-        abandoned: Callable[[], object],
-    ) -> None:
-        self._owner = owner
-        self._grace = grace
-        self._changed = changed
-        self._abandoned = abandoned
-        self._attachments: dict[Client, Attachment] = {}
-        self._watches: dict[Client, asyncio.Task[None]] = {}
-        self._names: dict[str, str] = {}
-        """New names of notebooks, by those that their kernels have been started with."""
-        self._server_left: float | None = None
-        self._first = asyncio.Event()
-        """Set when somebody has attached, the owner has ended, or nobody is waited for."""
-        self._tasks = Tasks()
+    owner: ProcessRef
+    grace: float
+    changed: Callable[[], None]
+    abandoned: Callable[[], object]
+    _attachments: dict[Client, Attachment] = field(init=False, default_factory=dict)
+    _watches: dict[Client, asyncio.Task[None]] = field(init=False, default_factory=dict)
+    _names: dict[str, str] = field(init=False, default_factory=dict)
+    """New names of notebooks, by their names when their kernels started."""
+    _server_left: float | None = field(init=False, default=None)
+    first: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    """Set when a process has attached, the owner has ended, or nobody is waited for."""
+    _tasks: Tasks = field(init=False, default_factory=Tasks)
 
     def open(self) -> None:
         """Begin to watch; called in the event loop."""
         self._tasks.add(self._watch_owner())
-
-    async def wait_for_first(self, seconds: float) -> None:
-        """Wait until somebody has attached or the owner has ended, at most for some seconds."""
-        await any_of(self._first, within=seconds)
-
-    def wait_for_nobody(self) -> None:
-        """End that wait."""
-        self._first.set()
 
     def all(self) -> list[Attachment]:
         """Return the attachments, each as its process has described it."""
         return list(self._attachments.values())
 
     def add(self, client: Client, new: Attachment) -> None:
-        """Attach a client, or change what it says of itself; a second server is ignored.
+        """Attach a client, or update its attachment; a second server is ignored.
 
-        The same process may come back before it is known that its earlier connection is lost.
+        A process may connect again before its earlier connection is known to be lost.
         """
         other_servers = [
             attachment
@@ -82,21 +60,21 @@ class Attachments:
             return
         new = self._named(new)
         self._attachments[client] = new
-        for other, old in self._attachments.items():  # by a connection that it is to close, too
+        for other, old in self._attachments.items():  # also by a connection that it is closing
             if (old.kind, old.pid, old.kernel_id) == (new.kind, new.pid, new.kernel_id):
                 self._attachments[other] = new
         if client not in self._watches:
             self._watches[client] = self._tasks.add(self._watch(client, new.process))
-        self._first.set()
-        self._changed()
+        self.first.set()
+        self.changed()
 
     def rename(self, names: dict[str, str]) -> None:
-        """Call notebooks by other names from now on; kernels know only those at their start."""
+        """Call notebooks by other names from now on; kernels know only their names at the start."""
         self._names = {old: names.get(new, new) for old, new in self._names.items()} | names
         self._attachments = {
             client: self._named(attachment) for client, attachment in self._attachments.items()
         }
-        self._changed()
+        self.changed()
 
     def _named(self, attachment: Attachment) -> Attachment:
         name = self._names.get(attachment.name, attachment.name)
@@ -110,7 +88,7 @@ class Attachments:
         self._watches.pop(client).cancel()
         if attachment.kind == SERVER:
             self._server_left = time.monotonic()
-        self._changed()
+        self.changed()
         if not self._attachments:
             self._tasks.add(self._count_down())
 
@@ -119,13 +97,13 @@ class Attachments:
         self.remove(client)
 
     async def _watch_owner(self) -> None:
-        await until_ended(self._owner)
-        self._first.set()
+        await until_ended(self.owner)
+        self.first.set()
         if not self._attachments and self._server_left is None:
             await self._count_down()
 
     async def _count_down(self) -> None:
         since = self._server_left or time.monotonic()
-        await asyncio.sleep(max(0.0, since + self._grace - time.monotonic()))
+        await asyncio.sleep(max(0.0, since + self.grace - time.monotonic()))
         if not self._attachments:
-            self._abandoned()
+            self.abandoned()

@@ -1,33 +1,11 @@
-"""Which part of an agent does what clients command."""
+"""Which part of an agent obeys which command."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from ..common.protocol.agents.agent_messages import (
-    AcquireLock,
-    Attach,
-    Commands,
-    DescribeLease,
-    Extend,
-    Interrupt,
-    Kill,
-    Log,
-    LogLines,
-    NoteCell,
-    NoteIdle,
-    NoteLate,
-    Ping,
-    Refused,
-    ReleaseLock,
-    Rename,
-    Restart,
-    StartRanks,
-    Stop,
-    StoreAnswer,
-    WatchGpus,
-)
+from ..common.protocol.agents import agent_messages as messages
 from .attachments import Attachments
 from .control_socket import Client, ControlSocket
 from .execution_lock_queue import LockQueue
@@ -36,12 +14,20 @@ from .nodes.gpu_watchers import GpuWatchers
 from .ranks.monitor_ranks import Ranks
 from .time_limit import TimeLimit
 
-RankCommands = Interrupt | Kill | Log | NoteCell | NoteLate | Restart | StartRanks
+RankCommands = (
+    messages.Interrupt
+    | messages.Kill
+    | messages.Log
+    | messages.NoteCell
+    | messages.NoteLate
+    | messages.Restart
+    | messages.StartRanks
+)
 
 
 @dataclass
 class CommandHandler:
-    """Passes each command to that part of the agent, or function of it, that it is for."""
+    """Passes each command to the part or function of the agent that obeys it."""
 
     control: ControlSocket
     ranks: Ranks
@@ -51,63 +37,63 @@ class CommandHandler:
     limit: TimeLimit
     gpus: GpuWatchers
     sample: Callable[[], None]
-    store_answer: Callable[[StoreAnswer], None]
-    answer: Callable[[Client, Ping], None]
+    store_answer: Callable[[messages.StoreAnswer], None]
+    answer: Callable[[Client, messages.Ping], None]
     rename: Callable[[dict[str, str]], None]
-    describe: Callable[[DescribeLease], None]
-    restart: Callable[[Collection[int], StartRanks | None, bool], object]
+    describe: Callable[[messages.DescribeLease], None]
+    restart: Callable[[Collection[int], messages.StartRanks | None, bool], object]
     stop: Callable[[], object]
 
-    def obey(self, client: Client, command: Commands) -> None:
-        """Do what a client commands."""
-        if isinstance(command, Attach):
+    def obey(self, client: Client, command: messages.Commands) -> None:
+        """Obey a client's command."""
+        if isinstance(command, messages.Attach):
             self.attachments.add(client, command.attachment)
-        elif isinstance(command, AcquireLock):
+        elif isinstance(command, messages.AcquireLock):
             self.lock.acquire(client)
-        elif isinstance(command, ReleaseLock):
+        elif isinstance(command, messages.ReleaseLock):
             self.lock.release(client)
-        elif isinstance(command, Stop):
+        elif isinstance(command, messages.Stop):
             self.stop()
-        elif isinstance(command, Extend):
+        elif isinstance(command, messages.Extend):
             self.limit.extend(command.seconds)
-        elif isinstance(command, NoteIdle):
+        elif isinstance(command, messages.NoteIdle):
             self.limit.note_idle(client, command.since)
-        elif isinstance(command, Rename):
+        elif isinstance(command, messages.Rename):
             self.rename(command.names)
-        elif isinstance(command, DescribeLease):
+        elif isinstance(command, messages.DescribeLease):
             self.describe(command)
-        elif isinstance(command, WatchGpus):
+        elif isinstance(command, messages.WatchGpus):
             self.gpus.note(client, command)
             self.sample()
-        elif isinstance(command, Ping):
+        elif isinstance(command, messages.Ping):
             self.answer(client, command)
-        elif isinstance(command, StoreAnswer):
+        elif isinstance(command, messages.StoreAnswer):
             self.store_answer(command)
         elif unknown := set(_ranks_of(command)) - set(self.ranks.everybody):
-            self.control.tell(client, Refused(f"there is no rank {min(unknown)}"))
+            self.control.tell(client, messages.Refused(f"there is no rank {min(unknown)}"))
         else:
             self._obey_for_ranks(client, command)
 
     def _obey_for_ranks(self, client: Client, command: RankCommands) -> None:
-        if isinstance(command, Interrupt):
+        if isinstance(command, messages.Interrupt):
             self.ranks.interrupt(command.ranks)
-            self.nodes.send(command.ranks, Interrupt)
-        elif isinstance(command, Kill):
+            self.nodes.send(command.ranks, messages.Interrupt)
+        elif isinstance(command, messages.Kill):
             ranks, pids = command.ranks or self.ranks.everybody, command.pids
-            self.nodes.send(ranks, lambda mine: Kill(pids, mine))
+            self.nodes.send(ranks, lambda mine: messages.Kill(pids, mine))
             self.ranks.kill(ranks, pids)
-        elif isinstance(command, NoteCell):
+        elif isinstance(command, messages.NoteCell):
             self.ranks.note_cell(command.ranks, command.cell_id)
             self.control.broadcast()
-        elif isinstance(command, NoteLate):
+        elif isinstance(command, messages.NoteLate):
             if command.generation == self.ranks.starter.generation:
                 self.lock.note_late(command.ranks)
-        elif isinstance(command, Log):
+        elif isinstance(command, messages.Log):
             if command.rank in self.ranks.starter.own:
-                self.control.tell(client, LogLines(self.ranks.logs.lines(command.rank)))
+                self.control.tell(client, messages.LogLines(self.ranks.logs.lines(command.rank)))
             else:
                 self.nodes.ask_log(client, command.rank)
-        elif isinstance(command, StartRanks):
+        elif isinstance(command, messages.StartRanks):
             # All that are here, as there may have been more until now.
             everybody = self.ranks.everybody
             self.restart(everybody if command.whole else command.ranks, command, False)
@@ -118,4 +104,4 @@ class CommandHandler:
 
 
 def _ranks_of(command: RankCommands) -> list[int]:
-    return [command.rank] if isinstance(command, Log) else command.ranks
+    return [command.rank] if isinstance(command, messages.Log) else command.ranks

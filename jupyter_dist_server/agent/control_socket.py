@@ -6,55 +6,39 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from ..common.background_tasks import Tasks
+from ..common.patience import patience
 from ..common.peers import check_unix_peer
 from ..common.protocol.agents.agent_messages import Commands, News, Refused, decode_command, encode
 
 Client = asyncio.StreamWriter
-"""Somebody who is connected; what belongs to a connection ends with it."""
+"""A connected client; what belongs to a connection ends with it."""
 
 _BACKLOG_LIMIT = 1 << 24
-"""Bytes of answers that a client may ask for and leave unread before it is dropped."""
+"""Bytes of unread answers at which a client is dropped."""
 
 
+@dataclass(eq=False)
 class ControlSocket:
-    """Serve everybody who can reach the socket in the pool's private folder.
+    """Serves clients: they get `snapshot` when they connect, and at each `broadcast`."""
 
-    Parameters
-    ----------
-    listener : socket.socket
-        Bound and listening.
-    snapshot : callable
-        Returns what clients are told: on connecting, and at each `broadcast`.
-    obey : callable
-        Takes a client and its command.
-    gone : callable
-        Takes a client that has hung up, was killed or dropped.
-    """
-
-    def __init__(
-        self,
-        listener: socket.socket,
-        snapshot: Callable[[], News],
-        obey: Callable[[Client, Commands], None],
-        gone: Callable[[Client], None],
-    ) -> None:
-        self._listener = listener
-        self._snapshot = snapshot
-        self._obey = obey
-        self._gone = gone
-        self._writers: set[Client] = set()
-        self._behind: dict[Client, asyncio.Task[None]] = {}
-        """Those that have not read the last snapshot yet, and what waits until they have."""
-        self._tasks = Tasks()
+    _listener: socket.socket
+    _snapshot: Callable[[], News]
+    _obey: Callable[[Client, Commands], None]
+    _gone: Callable[[Client], None]
+    _writers: set[Client] = field(init=False, default_factory=set)
+    _behind: dict[Client, asyncio.Task[None]] = field(init=False, default_factory=dict)
+    """Clients that have not read the last snapshot, and what waits until they have."""
+    _tasks: Tasks = field(init=False, default_factory=Tasks)
 
     async def open(self) -> None:
         """Begin to serve."""
         self._server = await asyncio.start_unix_server(self._serve, sock=self._listener)
 
     def broadcast(self) -> None:
-        """Send the snapshot to everybody; who has not read the last one gets the newest then."""
+        """Send the snapshot to all; one that has not read the last gets the newest afterwards."""
         line = self._line()
         for writer in self._writers - self._behind.keys():
             if writer.transport.get_write_buffer_size():
@@ -69,7 +53,7 @@ class ControlSocket:
         del self._behind[writer]
 
     def tell(self, client: Client, said: News) -> None:
-        """Say something to one client; who asks on and on, and reads nothing, is dropped."""
+        """Send news to one client; it is dropped if it never reads what it asks for."""
         if client.transport.get_write_buffer_size() > _BACKLOG_LIMIT:
             client.transport.abort()
         else:
@@ -87,7 +71,7 @@ class ControlSocket:
         await self.converse(reader, writer)
 
     async def converse(self, reader: asyncio.StreamReader, writer: Client) -> None:
-        """Serve one client, until it hangs up."""
+        """Serve one client until it closes the connection."""
         self._writers.add(writer)
         writer.transport.set_write_buffer_limits(high=0)  # `drain` waits until all was sent
         writer.write(self._line())
@@ -118,9 +102,11 @@ class ControlSocket:
             await writer.drain()
 
     async def close(self) -> None:
-        """Let everybody read the last snapshot, then hang up."""
+        """Let all clients read the last snapshot, then close the connections."""
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(asyncio.gather(*map(self._flush, list(self._writers))), 1)
+            await asyncio.wait_for(
+                asyncio.gather(*map(self._flush, list(self._writers))), patience.answer
+            )
         for writer in list(self._writers):
             writer.close()
         await self._tasks.cancel()

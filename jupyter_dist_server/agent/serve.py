@@ -1,4 +1,4 @@
-"""Being the agent of one pool, in a process that has imported torch, until the pool ends."""
+"""Be the agent of one pool, in a process that has imported torch, until the pool ends."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from pathlib import Path
 from ..common.files.inherited_lease import InheritedLease
 from ..common.files.open_files import raise_limit
 from ..common.files.shared_folder import guard
+from ..common.patience import patience
 from ..common.processes.process_ref import adopt_descendants, call_ourselves
 from ..common.protocol.failure_reason import Reason
 from .agent import Agent
 
 _LOOPBACK = "127.0.0.1"
-_LOOPBACK_PATIENCE = 5.0
-"""Seconds within which the loopback lets a connection through; it takes microseconds."""
 
 
 def serve(
@@ -23,10 +22,10 @@ def serve(
     failure: Reason | None,
     orders: tuple[int, int] | None = None,
 ) -> None:
-    """Be the agent of a listening control socket, which lies in the folder, until its pool ends.
+    """Be the agent of a control socket, which lies in the pool's folder, until the pool ends.
 
-    The descriptors of a lease are held as long. With a `failure`, only say why no rank can start.
-    `orders` are descriptors for the first node's agent, on another node.
+    It holds the descriptors of a lease until then. With a `failure`, it only says why no rank can
+    start. On another node, `orders` are descriptors from and to the first node's agent.
     """
     call_ourselves("dist-agent")
     raise_limit()  # for our ranks too, which have a connection to each other in every group
@@ -46,10 +45,10 @@ def serve(
 
 
 def no_loopback() -> Reason | None:
-    """Say so if processes of this machine cannot connect to each other: torch tries for minutes."""
+    """Return a reason if processes here cannot connect to each other: torch tries for minutes."""
     try:
         with socket.create_server((_LOOPBACK, 0)) as server:
-            socket.create_connection(server.getsockname(), _LOOPBACK_PATIENCE).close()
+            socket.create_connection(server.getsockname(), patience.busy_answer).close()
     except OSError as error:
         return Reason(
             "no_loopback",

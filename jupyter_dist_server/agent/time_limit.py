@@ -13,21 +13,9 @@ from .control_socket import Client
 
 
 class TimeLimit:
-    """Counts a pool's time by the monotonic clock: neither a step of the clock nor sleep counts.
+    """Counts a pool's time by the monotonic clock: steps of the clock and sleep do not count.
 
-    Parameters
-    ----------
-    seconds : float or None
-        For which the pool runs at most.
-    changed : callable
-        Called when `state` has changed.
-    over : callable
-        Called when the time is over.
-
-    Attributes
-    ----------
-    state : PoolTime
-        What clients are told.
+    `state` is what clients are told. Calls `changed` when it has changed, and `over` at the limit.
     """
 
     def __init__(
@@ -42,7 +30,7 @@ class TimeLimit:
         self._timer: asyncio.TimerHandle | None = None
         self._begun = 0.0
         self._watcher: Client | None = None
-        """Who says since when the pool is idle."""
+        """The client that says since when the pool is idle."""
 
     def open(self) -> None:
         """Begin to count; called in the event loop."""
@@ -59,12 +47,12 @@ class TimeLimit:
         self._changed()
 
     def note_idle(self, client: Client, since: float | None) -> None:
-        """Note what a client says of the pool's ranks; it is believed until it goes away."""
+        """Note since when the pool is idle, as a client says; it is believed until it ends."""
         self._watcher, self.state.idle_since = client, since
         self._changed()
 
     def remove(self, client: Client) -> None:
-        """Forget what a client has said."""
+        """Forget what a client that has ended said."""
         if client is self._watcher:
             self.note_idle(client, None)
 

@@ -1,9 +1,8 @@
 """The zygote: a process that has imported torch, and forks the agents of pools.
 
-Each environment has one, which the owner of the pools starts before its first pool. It is
-single-threaded, opens no CUDA, and waits in `poll` on one socket, whose other end the owner has: it
-ends as soon as that is closed. Where a fork would not be safe, or the owner wants to keep no
-zygote, it becomes the agent itself.
+The owner of the pools starts one for each environment, before its first pool. It is
+single-threaded, does not open CUDA, and waits in `poll` on one socket to the owner: it ends as soon
+as that is closed. If a fork is not safe, or the owner keeps no zygote, it becomes the agent itself.
 """
 
 from __future__ import annotations
@@ -24,17 +23,7 @@ import psutil
 
 from ..common.pool_folder import ORDERS
 from ..common.processes.process_ref import ProcessRef, call_ourselves
-from ..common.protocol.agents.zygote_messages import (
-    AgentExited,
-    AgentOrders,
-    AgentStarted,
-    ForkRefused,
-    StartAgent,
-    ZygoteNews,
-    ZygoteOrders,
-    ZygoteReady,
-    decode_start,
-)
+from ..common.protocol.agents import zygote_messages as messages
 from ..common.protocol.failure_reason import Reason
 
 _LOG = logging.getLogger(__name__)
@@ -42,21 +31,11 @@ _MOST_PASSED = 253
 """Descriptors that one message can carry: ``SCM_MAX_FD``."""
 
 NAME = "dist-zygote"
-"""How it calls itself, where `ps` shows names."""
+"""Its process name, as `ps` shows it."""
 
 
 class Zygote:
-    """State of the zygote's process.
-
-    Parameters
-    ----------
-    requests : socket.socket
-        Its end of the socket to its owner.
-    owner : ProcessRef
-        Whose end is the zygote's too.
-    failure : Reason or None
-        Why torch cannot be imported: an agent is to say so.
-    """
+    """State of the zygote; a `failure` is why torch cannot be imported, for an agent to report."""
 
     def __init__(self, requests: socket.socket, owner: ProcessRef, failure: Reason | None) -> None:
         self._requests = requests
@@ -69,7 +48,7 @@ class Zygote:
         self._ours = [requests.fileno(), self._woken, self._wakes]
 
     def run(self) -> None:
-        """Serve until the owner has gone."""
+        """Serve until the owner has ended."""
         for end in (self._woken, self._wakes):
             os.set_blocking(end, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -79,13 +58,13 @@ class Zygote:
         waiting = select.poll()
         for descriptor in (self._requests.fileno(), self._woken, *self._ours[3:]):
             waiting.register(descriptor, select.POLLIN)
-        self._say(ZygoteReady())
+        self._say(messages.ZygoteReady())
         while self._owner.find():
             ready = {descriptor for descriptor, _ in waiting.poll()}
             if self._woken in ready:
                 os.read(self._woken, 4096)
                 for pid, code in self._reap():
-                    self._say(AgentExited(pid, code))
+                    self._say(messages.AgentExited(pid, code))
             if self._requests.fileno() in ready:
                 message, descriptors, _, _ = socket.recv_fds(self._requests, 65536, _MOST_PASSED)
                 if not message:
@@ -96,25 +75,25 @@ class Zygote:
 
     def _take(self, message: bytes, descriptors: list[int]) -> None:
         try:
-            request = decode_start(message)
+            request = messages.decode_start(message)
         except ValueError as error:  # the agents of other pools are still to be started
             _LOG.error("The zygote was asked for something unknown: %s", error)
         else:
             self._answer(request, descriptors)
 
-    def _answer(self, request: StartAgent, descriptors: list[int]) -> None:
+    def _answer(self, request: messages.StartAgent, descriptors: list[int]) -> None:
         folder = request.folder
         if not (request.stay and self._forks) or self._failure:
-            self._say(AgentStarted(folder, ProcessRef.of(os.getpid()), itself=True))
+            self._say(messages.AgentStarted(folder, ProcessRef.of(os.getpid()), itself=True))
             self._become_agent(Path(folder), descriptors)
         if _installed() != self._installed:
-            self._say(ForkRefused(folder, "packages have changed"))
+            self._say(messages.ForkRefused(folder, "packages have changed"))
             return
         pid = os.fork()
         if pid == 0:
             self._become_agent(Path(folder), descriptors)
         self._agents.add(pid)
-        self._say(AgentStarted(folder, ProcessRef.of(pid), itself=False))
+        self._say(messages.AgentStarted(folder, ProcessRef.of(pid), itself=False))
 
     def _become_agent(self, folder: Path, descriptors: list[int]) -> NoReturn:
         try:
@@ -128,7 +107,7 @@ class Zygote:
             for target in (1, 2):
                 os.dup2(log, target)
             os.close(log)
-            orders = msgspec.json.decode((folder / ORDERS).read_bytes(), type=AgentOrders)
+            orders = msgspec.json.decode((folder / ORDERS).read_bytes(), type=messages.AgentOrders)
             os.environ.clear()
             os.environb.update(orders.environment)
             os.chdir(orders.cwd)
@@ -141,7 +120,7 @@ class Zygote:
         finally:
             os._exit(1)  # whatever happens, it must not go on as a second zygote
 
-    def _say(self, news: ZygoteNews) -> None:
+    def _say(self, news: messages.ZygoteNews) -> None:
         with contextlib.suppress(ConnectionError):  # the owner has gone; so shall we
             self._requests.send(msgspec.json.encode(news))
 
@@ -156,7 +135,7 @@ class Zygote:
 
 
 def _installed() -> dict[str, int]:
-    """Return when the folders that modules come from last changed, as installing changes them."""
+    """Return when folders of modules last changed, as they do when packages are installed."""
     changes = {}
     for entry in sys.path:
         with contextlib.suppress(OSError):
@@ -165,10 +144,10 @@ def _installed() -> dict[str, int]:
 
 
 def main() -> None:
-    """Run a zygote; the argument holds the descriptor of its socket, and who its owner is."""
+    """Run a zygote; the argument holds the descriptor of its socket, and its owner."""
     call_ourselves(NAME)  # before the imports, which take a while
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     from .ranks.start_ranks import preload
 
-    orders = msgspec.json.decode(sys.argv[1], type=ZygoteOrders)
+    orders = msgspec.json.decode(sys.argv[1], type=messages.ZygoteOrders)
     Zygote(socket.socket(fileno=orders.socket), orders.owner, preload()).run()

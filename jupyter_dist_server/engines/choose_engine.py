@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..common.errors import DistError
-from .engine import Engine
 from .ray import Ray
 from .slurm import Slurm
 
 LOCAL = "local"
-"""The name for having none: a pool of this machine only."""
+"""The name of no engine: pools use only this machine."""
+Engine = Slurm | Ray
 _ENGINES: tuple[Engine, ...] = (Slurm(), Ray())
 ENGINES = (LOCAL, *(engine.name for engine in _ENGINES))
 
 
 def engine_for(environment: Mapping[str, str], name: str = "") -> Engine:
-    """Return an engine: a named one, or that of the cluster in which an environment is.
-
-    Raises
-    ------
-    DistError
-        If it is in none, or only this machine may be used.
-    """
+    """Return the named engine, or that around us; raise `DistError` if there is none."""
     for engine in _ENGINES:
         if engine.name == name or (not name and engine.is_around(environment)):
             return engine
@@ -41,8 +35,3 @@ def engine_for(environment: Mapping[str, str], name: str = "") -> Engine:
         "Or choose Ray with --engine ray.",
         field="nodes",
     )
-
-
-def named(name: str) -> Engine:
-    """Return an engine."""
-    return next(engine for engine in _ENGINES if engine.name == name)

@@ -1,101 +1,22 @@
-"""What an engine does: it knows some nodes, and starts a process on one of them."""
+"""What all engines know: the nodes of a cluster, and how to start a process on one of them."""
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+
+Program = tuple[list[str], dict[str, str]]
+"""A command for this machine, and its environment. It stands for a process on another node: it has
+the same stdin, stdout and exit code, and ends when that process does."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A machine where an agent can be started.
-
-    Attributes
-    ----------
-    name : str
-        As the engine calls it.
-    address : str
-        Its IP address, where other nodes reach it.
-    here : bool
-        Whether this process runs there.
-    gpus : int
-        How many GPUs the engine knows of.
-    """
+    """A machine where an agent can be started, by the name that the engine gives it."""
 
     name: str
     address: str
+    """The IP address where other nodes reach it."""
     here: bool
+    """Whether this process runs there."""
     gpus: int = 0
-
-
-class Engine(Protocol):
-    """Starts processes on the nodes that somebody else manages."""
-
-    name: str
-    gives_gpus: bool
-    """Whether it decides which GPUs the ranks on other nodes get."""
-
-    def is_around(self, environment: Mapping[str, str]) -> bool:
-        """Tell whether an environment is in a cluster of its kind."""
-        ...
-
-    def job(self, environment: Mapping[str, str]) -> str:
-        """Return the id of the job that an environment is in; empty if there is none."""
-        ...
-
-    def nodes(self, environment: Mapping[str, str], python: str) -> list[Node]:
-        """Return the nodes that may be used; blocks for as long as the cluster takes.
-
-        Parameters
-        ----------
-        environment : mapping
-            The notebook kernel's.
-        python : str
-            Its interpreter; empty is this process's own.
-
-        Raises
-        ------
-        DistError
-            If that is not known.
-        """
-        ...
-
-    def start(
-        self,
-        node: str,
-        command: list[str],
-        stream: int,
-        log: BinaryIO,
-        gpus: int,
-        environment: Mapping[str, str],
-    ) -> RemoteProcess:
-        """Start a process on a node, in our working directory.
-
-        Parameters
-        ----------
-        node : str
-            The node's name.
-        command : list of str
-            What to run.
-        stream : int
-            Descriptor of a socket: its stdin and stdout.
-        log : file
-            For its stderr, and what the engine says.
-        gpus : int
-            How many it is to have, if the engine decides on that.
-        environment : mapping
-            Its environment; the engine may decide on ``CUDA_VISIBLE_DEVICES``.
-
-        Raises
-        ------
-        OSError
-            If the engine's command cannot be started.
-        """
-        ...
-
-
-RemoteProcess = subprocess.Popen[bytes]
-"""A process on another node, by the local process that stands for it: it ends when that one does,
-and its exit code is that one's."""
+    """How many GPUs the engine knows of."""

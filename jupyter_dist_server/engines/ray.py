@@ -1,4 +1,4 @@
-"""Ray: agents are started by actors, of which a relay on this machine holds each.
+"""Ray: agents are started by actors, each of which a relay on this machine holds.
 
 Ray starts threads, and is large: only children import it, in the notebook kernel's interpreter.
 """
@@ -8,19 +8,17 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
-from typing import BinaryIO
 
 import msgspec
 
 from ..common.errors import DistError
+from ..common.patience import patience
 from ..common.processes.python_command import python_command
 from ..common.protocol.node_messages import RelayOrders, read_nodes
-from .engine import Node, RemoteProcess
+from .engine import Node, Program
 
 _NODES = "jupyter_dist_server.engines.ray_nodes"
 _RELAY = "jupyter_dist_server.engines.ray_relay"
-_PATIENCE = 60.0
-"""Seconds within which Ray is imported, and its cluster answers."""
 
 
 class Ray:
@@ -34,24 +32,22 @@ class Ray:
         return bool(environment.get("RAY_ADDRESS"))
 
     def job(self, environment: Mapping[str, str]) -> str:
-        """Return nothing: nodes are those of the cluster, not of a job."""
+        """Return nothing: nodes belong to the cluster, not to a job."""
         return ""
 
     def nodes(self, environment: Mapping[str, str], python: str) -> list[Node]:
-        """Return the nodes that live.
+        """Return the living nodes; raise `DistError` without a cluster, or if it is open to all.
 
-        Raises
-        ------
-        DistError
-            If there is no cluster, or one that anybody may use.
+        `python` is the notebook kernel's interpreter; empty is this process's own.
         """
+        limit = 2 * patience.program  # it imports Ray first
         try:
             asked = subprocess.run(
                 python_command(python or sys.executable, _NODES),
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=_PATIENCE,
+                timeout=limit,
                 check=False,
                 start_new_session=True,
             )
@@ -60,7 +56,7 @@ class Ray:
             where = f" at {address}" if address not in ("", "auto") else ""
             raise DistError(
                 "engine_failed",
-                f"The Ray cluster{where} did not answer within {_PATIENCE:g} s.",
+                f"The Ray cluster{where} did not answer within {limit:g} s.",
                 "Run “ray status” on this machine. If that fails too, start Ray again on all "
                 "nodes, or correct RAY_ADDRESS.",
             ) from error
@@ -78,29 +74,16 @@ class Ray:
             raise answer.failure.error()
         return [Node(node.name, node.address, node.here, node.gpus) for node in answer.nodes]
 
-    def start(
-        self,
-        node: str,
-        command: list[str],
-        stream: int,
-        log: BinaryIO,
-        gpus: int,
-        environment: Mapping[str, str],
-    ) -> RemoteProcess:
-        """Have an actor on a node run a command; a local relay stands for it."""
+    def on_node(
+        self, node: str, command: list[str], gpus: int, environment: Mapping[str, str]
+    ) -> Program:
+        """Return a relay that has an actor on a node, with so many GPUs, run a command."""
         orders = msgspec.json.encode(RelayOrders(node, gpus, command)).decode()
-        return subprocess.Popen(
-            [*python_command(sys.executable, _RELAY), orders],
-            stdin=stream,
-            stdout=stream,
-            stderr=log,
-            env=dict(environment),
-            start_new_session=True,
-        )
+        return [*python_command(sys.executable, _RELAY), orders], dict(environment)
 
 
 def _no_answer(asked: subprocess.CompletedProcess[bytes]) -> DistError:
-    """Return what to raise if the child has ended without an answer, with its last words."""
+    """Return the error for a child that has ended without an answer, with its last line."""
     code = asked.returncode
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
     said = asked.stderr.decode(errors="replace").strip().splitlines()

@@ -1,4 +1,4 @@
-"""A child that tells the nodes of a Ray cluster; for the relay too, which connects likewise."""
+"""A child that prints the nodes of a Ray cluster; the relay connects in the same way."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _START = "Start it with “ray start --head”, and on the other nodes “ray st
 
 
 def main() -> None:
-    """Tell the nodes on stdout, or why they are not known."""
+    """Write the nodes, or why they are not known, to stdout."""
     said = os.dup(1)
     os.dup2(2, 1)  # Ray prints
     try:
@@ -30,13 +30,7 @@ def main() -> None:
 
 
 def connect() -> list[RayNode]:
-    """Connect to the cluster, and return its living nodes.
-
-    Raises
-    ------
-    DistError
-        If there is none, or one that anybody may use.
-    """
+    """Return the cluster's living nodes; raise `DistError` without one, or if it is open to all."""
     try:
         import ray
     except ImportError as error:
@@ -65,13 +59,7 @@ def connect() -> list[RayNode]:
 
 
 def check_token(addresses: list[str], mode: str) -> None:
-    """Refuse a cluster whose nodes others reach without a token.
-
-    Raises
-    ------
-    DistError
-        If it is one.
-    """
+    """Raise `DistError` if other machines reach these nodes without a token."""
     open_at = [one for one in addresses if not ipaddress.ip_address(one).is_loopback]
     if open_at and mode.lower() != "token":
         raise DistError(

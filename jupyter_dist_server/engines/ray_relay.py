@@ -1,6 +1,6 @@
 """A child that has an actor run a process on another node, and relays its stdin and stdout.
 
-The actor dies with this process, as Ray does not keep actors whose owner has gone; and then the
+The actor dies with this process, as Ray does not keep actors whose owner has ended. Then the
 process that it has started reads the end of its stdin.
 """
 
@@ -13,19 +13,17 @@ import threading
 from typing import Any, NoReturn
 
 from ..common.errors import DistError
+from ..common.patience import patience
 from ..common.protocol.node_messages import RelayOrders, read_relay_orders
 from .ray_nodes import check_token, connect
 
-_PATIENCE = 45.0
-"""Seconds within which an actor is on its node."""
 _CHUNK = 1 << 20
 _DETACHED = ("sh", "-c", 'exec 3<&0; "$@" <&3 3<&- &', "sh")
-"""Ray kills the children of an actor with it. A grandchild reads the end of its stdin instead, and
-can leave its node in order."""
+"""Ray kills the children of an actor. A grandchild reads the end of its stdin, and cleans up."""
 
 
 class RemoteCommand:
-    """The actor: it is pickled by value, so that its node's Ray needs no package of ours."""
+    """The actor: it is pickled by value, so its node's Ray needs no package of ours."""
 
     def __init__(self) -> None:
         self._process: Any = None
@@ -35,7 +33,7 @@ class RemoteCommand:
         return os.environ.get("RAY_AUTH_MODE", "")
 
     def start(self, command: list[str], environment: dict[str, str], folder: str) -> None:
-        """Start the process, which sees the GPUs that Ray has given us."""
+        """Start the process with the GPUs that Ray has given us."""
         mask = os.environ.get("CUDA_VISIBLE_DEVICES")
         given = {} if mask is None else {"CUDA_VISIBLE_DEVICES": mask}
         pipe = subprocess.PIPE
@@ -52,14 +50,14 @@ class RemoteCommand:
         self._process.wait()
 
     def write(self, data: bytes) -> None:
-        """Write to the process; nothing is its stdin's end."""
+        """Write to the process; empty data closes its stdin."""
         if data:
             self._process.stdin.write(data)
         else:
             self._process.stdin.close()
 
     def read(self, errors: bool, most: int) -> bytes:
-        """Return what the process says next; nothing at the end."""
+        """Return the next output of the process; empty at the end."""
         stream = self._process.stderr if errors else self._process.stdout
         said: bytes = stream.read(most)
         return said
@@ -100,7 +98,6 @@ def main() -> NoReturn:
 
 
 def _actor(orders: RelayOrders) -> Any:
-    """Return an actor that has started the process."""
     nodes = connect()
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -120,7 +117,7 @@ def _actor(orders: RelayOrders) -> Any:
         .remote()
     )
     try:
-        mode = ray.get(actor.auth_mode.remote(), timeout=_PATIENCE)
+        mode = ray.get(actor.auth_mode.remote(), timeout=2 * patience.program)
     except ray.exceptions.GetTimeoutError:
         what = f" with {orders.gpus} free GPUs" if orders.gpus else ""
         raise DistError("node_failed", f"Ray has started no actor{what} on {node.name}.") from None

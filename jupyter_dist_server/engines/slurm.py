@@ -10,17 +10,13 @@ import re
 import socket
 import subprocess
 from collections.abc import Mapping
-from typing import BinaryIO
 
 from ..common.errors import DistError
-from .engine import Node, RemoteProcess
+from ..common.patience import patience
+from .engine import Node, Program
 
-_PATIENCE = 15.0
-"""Seconds within which Slurm's controller answers."""
-_WORD_PATIENCE = 5.0
-"""The same where it only says more of a cell that has failed."""
 _GOES_ON = ("RUNNING", "STOPPED", "SUSPENDED")
-"""States of a job that has its nodes."""
+"""States of a job that still has its nodes."""
 _STEP = (
     "srun",
     "--overlap",  # with the step that we may run in ourselves
@@ -37,7 +33,7 @@ _OPTION = re.compile(
     r"SLURM_(GPUS|GPUS_PER_\w+|GPU_BIND|GRES|TRES_\w+|CPUS_PER_\w+|NTASKS_PER_\w+|LABELIO)"
     r"|SRUN_CPUS_PER_TASK"
 )
-"""Variables of a job that srun takes for its own options, which would limit or change the step."""
+"""Variables of a job that srun reads as its own options, which would limit or change the step."""
 
 
 class Slurm:
@@ -45,23 +41,18 @@ class Slurm:
 
     name = "slurm"
     gives_gpus = False
+    """Whether it decides which GPUs the ranks on other nodes get."""
 
     def is_around(self, environment: Mapping[str, str]) -> bool:
         """Tell whether an environment is that of a job."""
         return "SLURM_JOB_ID" in environment and bool(environment.get("SLURM_JOB_NODELIST"))
 
     def job(self, environment: Mapping[str, str]) -> str:
-        """Return the id of the job."""
+        """Return the ID of the job; empty if there is none."""
         return environment.get("SLURM_JOB_ID", "")
 
     def nodes(self, environment: Mapping[str, str], python: str) -> list[Node]:
-        """Return the nodes of the allocation.
-
-        Raises
-        ------
-        DistError
-            If Slurm does not tell them.
-        """
+        """Return the nodes of the allocation; raise `DistError` if Slurm does not tell them."""
         listed = environment.get("SLURM_JOB_NODELIST", "")
         if not self.is_around(environment):
             raise DistError(
@@ -77,14 +68,14 @@ class Slurm:
                 env=dict(environment),
                 capture_output=True,
                 text=True,
-                timeout=_PATIENCE,
+                timeout=patience.program,
                 check=True,
             ).stdout
         except (OSError, subprocess.SubprocessError) as error:
             said = getattr(error, "stderr", None) or str(error)
             raise DistError(
                 "engine_failed",
-                f"Slurm does not tell the nodes {listed} of this job: {str(said).strip()}.",
+                f"Slurm does not show the nodes {listed} of this job: {str(said).strip()}.",
                 "Check that “scontrol show node” works on this machine.",
             ) from error
         here = environment.get("SLURMD_NODENAME"), socket.gethostname().partition(".")[0]
@@ -98,38 +89,26 @@ class Slurm:
                 nodes.append(Node(name, address, is_here, _gpus(fields.get("Gres", ""))))
         return nodes
 
-    def start(
-        self,
-        node: str,
-        command: list[str],
-        stream: int,
-        log: BinaryIO,
-        gpus: int,
-        environment: Mapping[str, str],
-    ) -> RemoteProcess:
-        """Run a command on a node as a step of the job, with all of its GPUs and cores there."""
+    def on_node(
+        self, node: str, command: list[str], gpus: int, environment: Mapping[str, str]
+    ) -> Program:
+        """Return a step of the job that runs a command, with all the job's GPUs and cores there."""
         options = {name: value for name, value in environment.items() if _OPTION.fullmatch(name)}
         if options:  # programs there may read them
             command = ["env", *(f"{name}={value}" for name, value in options.items()), *command]
-        return subprocess.Popen(
-            [*_STEP, f"--nodelist={node}", *command],
-            stdin=stream,
-            stdout=stream,
-            stderr=log,
-            env={name: environment[name] for name in environment.keys() - options.keys()},
-            start_new_session=True,
-        )
+        kept = {name: environment[name] for name in environment.keys() - options.keys()}
+        return [*_STEP, f"--nodelist={node}", *command], kept
 
 
 def has_ended(job: str) -> bool:
-    """Tell whether a job that ran has ended, as far as Slurm says so in time."""
+    """Tell whether a job has ended, as far as Slurm says so in time."""
     try:
         asked = subprocess.run(
             ["squeue", "--noheader", "--format=%T", f"--jobs={job}"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_WORD_PATIENCE,
+            timeout=patience.busy_answer,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
@@ -141,7 +120,7 @@ def has_ended(job: str) -> bool:
 
 
 def _gpus(resources: str) -> int:
-    """Return how many GPUs there are among resources such as ``gpu:h100:8(S:0-1),shard:16``."""
+    """Count the GPUs in resources such as ``gpu:h100:8(S:0-1),shard:16``."""
     return sum(map(int, re.findall(r"\bgpu(?::[^:,()]+)?:(\d+)", resources)))
 
 

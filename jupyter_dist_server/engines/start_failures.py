@@ -1,4 +1,4 @@
-"""Why an agent did not start on a node, or ended there, from what was said."""
+"""Why an agent did not start on a node, or ended there, from the output of its processes."""
 
 from __future__ import annotations
 
@@ -15,22 +15,19 @@ _ENDED = re.compile(r"(?:Slurm job|allocation for job) (\d+)(?: has expired|: In
 _CANCELLED = re.compile(r"\*\*\* STEP (\d+)\S* ON \S+ CANCELLED AT \S+(?: DUE TO (.+?))? \*\*\*")
 _SAID_ENDED = re.compile(r"the allocation \(Slurm job (\d+)\) has ended")
 _SAID_CANCELLED = re.compile(r"Slurm has cancelled the pool's step of job (\d+) on ")
-"""What `why_cancelled` says."""
+"""What `why_cancelled` returns."""
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)")
 _NO_PYTHON = re.compile(r"No such file or directory|not found|Permission denied|Exec format error")
 _SRUN = re.compile(r"srun: .*(\n|$)")
-"""What srun says, which it may write in the middle of the agent's line."""
+"""A message of srun, which may be in the middle of a line of the agent."""
 _NO_FOLDER = re.compile(rf"{NO_FOLDER}(.+)(?:\n(.*))?")
 _SYSTEM = re.compile(r"^\S*Error: (?:\[Errno \d+\]|.*\(addr=)", re.MULTILINE)
-"""An error of the operating system: Python could read all modules. The last is one of ZeroMQ."""
+"""An error of the operating system: Python could read all modules. The last is from ZeroMQ."""
 _PACKAGE = "jupyter_dist_server"
 
 
 def why_cancelled(said: list[str]) -> str:
-    """Return how Slurm says that it ended the agent's step, or empty words.
-
-    They have a place for the node. That a step is cancelled does not tell whether its job is.
-    """
+    """Return how Slurm says that it ended the agent's step, with a place for the node; else ""."""
     text = "\n".join(said)
     if ended := _ENDED.search(text):
         return f"the allocation (Slurm job {ended[1]}) has ended"
@@ -41,10 +38,7 @@ def why_cancelled(said: list[str]) -> str:
 
 
 def ended_allocation(causes: Iterable[str]) -> str:
-    """Return the Slurm job whose end took nodes away, from why their ranks died; else nothing.
-
-    That a step was cancelled does not tell whether its job was, so Slurm is asked.
-    """
+    """Return the Slurm job whose end took nodes away, by how their ranks died; else ""."""
     text = "\n".join(causes)
     if ended := _SAID_ENDED.search(text):
         return ended[1]
@@ -53,17 +47,7 @@ def ended_allocation(causes: Iterable[str]) -> str:
 
 
 def why_not_started(node: str, python: str, version: str, said: list[str]) -> Reason:
-    """Return what is wrong on a node, and what mends it.
-
-    Parameters
-    ----------
-    node, python
-        Where the agent was to start, and with which interpreter.
-    version : str
-        Of this package, here.
-    said : list of str
-        The last lines of the process there, and of its engine.
-    """
+    """Return what is wrong on a node, and how to fix it, from the last lines of its processes."""
     text = "\n".join(said)
     install = f"Run on {node}: {python} -m pip install jupyter-dist-server=={version}"
     own = _SRUN.sub("", text)

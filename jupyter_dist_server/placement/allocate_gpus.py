@@ -6,15 +6,18 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from itertools import chain
+from typing import Any, TypeVar
 
 import msgspec
+import psutil
 
 from ..common.errors import DistError
 from ..common.files.shared_folder import folder, owner_notice
+from ..common.processes.process_ref import ProcessRef, until_ended
 from ..common.protocol.leaseholder import Leaseholder
 from ..common.protocol.other_requests import InLine
 from ..common.protocol.pool_record import PoolRecord
@@ -32,39 +35,21 @@ from ..jobs.schedule.trust import Trust
 from ..jobs.schedule.wants import Want
 from .conflicts import foreign, may_be_ending, unavailable
 from .gpu_policies import candidates
-from .kernel_life import while_kernel_lives
 from .new_pool_record import Allocation, allowed, environment_of, number_of_ranks, place_ranks
 from .offers import with_offers
 from .ranks_to_gpus import GpusTaken, GpusUnknown, counts_differ
 from .requests.request import PoolRequest
 
 _READ_EVERY = 3.0
-"""Seconds between two readings of NVML, while only processes outside of pools are waited for."""
-_LOOKS, _ENDING = 4, 0.3
-"""How often processes are looked at that may be ending, and seconds in between."""
-_TRIES, _PAUSE = 5, 0.05
-"""How often GPUs are asked for that somebody takes, or looks at, at the same moment, and seconds in
-between."""
-
-_LONGEST_WAIT = 1e6
-"""Seconds; event loops cannot count much further."""
+"""Seconds between two readings of NVML, while only processes outside pools use the GPUs."""
 
 Read = Callable[[], Awaitable[GpuState]]
 Tell = Callable[[str, InLine | None], None]
+T = TypeVar("T")
 
 
 class Allocator:
-    """Gets GPUs for one pool.
-
-    Parameters
-    ----------
-    request : PoolRequest
-        What was asked for.
-    record : PoolRecord
-        Of the pool; names it to others.
-    read : callable
-        Reads NVML.
-    """
+    """Gets GPUs for one pool, which its record names to others; `read` reads NVML."""
 
     def __init__(
         self, request: PoolRequest, record: PoolRecord, read: Read = read_gpu_state
@@ -83,29 +68,24 @@ class Allocator:
         self._board = Board(POOL)
         self._trust = Trust()
         self._head_since = math.inf
-        """Since when we are the first in line that does not fit."""
+        """Since when we are the first in line, but do not fit."""
         self._late: float | None = None
-        """Seconds after which somebody before us who takes nothing is passed over."""
+        """Seconds after which waiting processes before us that take nothing are passed over."""
         self._leases: Mapping[str, GpuLease] = {}
         self._ahead: list[Waiting] = []
-        """Who comes before us."""
+        """The waiting jobs and pools that come before us."""
         self._line: InLine | None = None
         """Our place in line."""
 
     @property
     def inventory(self) -> Inventory:
-        """The GPUs that may be used, as they were looked at last."""
+        """The GPUs that may be used, as of the last reading."""
         return self._inventory
 
     async def now(self) -> Allocation:
-        """Get GPUs at once.
+        """Get GPUs at once; raise `GpusTaken`, with what can be done instead, if others have them.
 
-        Raises
-        ------
-        GpusTaken
-            If others have them, or wait for them; it says who, and what can be done instead.
-        DistError
-            If the request can never be met.
+        A plain `DistError` says that the request can never be met.
         """
         await self._look()
         try:
@@ -121,24 +101,14 @@ class Allocator:
             ) from None
 
     async def in_line(self, tell: Tell) -> Allocation:
-        """Wait for our turn, for as long as the request says; after `now` has failed.
+        """Wait for our turn for as long as the request says; after `now` has failed.
 
-        Our entry is among those of all who wait, see `jobs.plan`. It is gone with the notebook's
-        kernel, too.
-
-        Parameters
-        ----------
-        tell : callable
-            Called with the reason for waiting, and our place, whenever they have changed.
-
-        Raises
-        ------
-        GpusTaken
-            If they can't be had in time.
-        DistError
-            If the request can never be met, or the kernel has ended.
+        Our entry is among those of all that wait, see `jobs.plan`. It ends with the notebook's
+        kernel. `tell` is called with the reason for waiting and our place in line, whenever they
+        change. Raises `GpusTaken` if there are none in time, and `DistError` if the request can
+        never be met, or the kernel has ended.
         """
-        return await while_kernel_lives(self._request.kernel_pid, self._wait(tell))
+        return await _while_kernel_lives(self._request.kernel_pid, self._wait(tell))
 
     async def _wait(self, tell: Tell) -> Allocation:
         assert self._request.wait is not None
@@ -154,7 +124,7 @@ class Allocator:
                     try:
                         await self._place(self._strangers, False)
                     except GpusTaken:
-                        # NVML is read only when nobody leases them: what it said is old by then.
+                        # NVML is read only once they have no lease: the last reading is old then.
                         if await asyncio.to_thread(self._may_fit):
                             pause = read_at + _READ_EVERY - time.monotonic()
                         if pause is None or pause > 0:
@@ -177,11 +147,11 @@ class Allocator:
                         "Choose other GPUs, or wait longer.",
                     )
                 waits = [left, *(wait for wait in (pause, self._late) if wait is not None)]
-                await wake.changed(min(min(waits), _LONGEST_WAIT))
+                await wake.changed(min(*waits, 1e6))  # event loops cannot count much further
 
     async def _look(self) -> None:
         """Read NVML, and again as long as there are processes that may just be ending."""
-        for _ in range(_LOOKS):
+        for _ in range(4):
             seen = await self._read()
             if seen.no_answer and not hides_all(environment_of(self._request)):
                 raise GpusUnknown(seen.inventory.fault)
@@ -196,16 +166,16 @@ class Allocator:
             strangers = chain.from_iterable(self._strangers.values())
             if self._request.force or not any(map(may_be_ending, strangers)):
                 break
-            await asyncio.sleep(_ENDING)
+            await asyncio.sleep(0.3)
 
     def _show(self) -> None:
-        """Show our entry to all who wait, once it is known which GPUs there are."""
+        """Show our entry to all that wait, once it is known which GPUs there are."""
         if self._inventory.gpus:
             uuids = [gpu.uuid for gpu in self._seen.inventory.gpus]
             self._board.show([self._want()], uuids)
 
     def _want(self) -> Want:
-        """Return our entry in the line of all who wait."""
+        """Return our entry in the line of all that wait."""
         chosen = list(dict.fromkeys(candidates(self._request, self._inventory)))
         count = number_of_ranks(self._request)
         if self._request.policy in ("ids", "map"):
@@ -224,12 +194,12 @@ class Allocator:
         )
 
     def why_unavailable(self, seen: GpuState) -> dict[str, str]:
-        """Tell why GPUs cannot be had now, see `unavailable`; not for an event loop."""
+        """Tell why GPUs are not available now, see `unavailable`; not for an event loop."""
         self._seen, self._inventory = seen, allowed(self._request, seen.inventory)
         return self._unavailable(seen.processes)
 
     def _unavailable(self, processes: Processes) -> dict[str, str]:
-        """Look at leases, and at the boards of who comes before us."""
+        """Look at leases, and at the boards of all that come before us."""
         want, boards, there = self._situation(processes)
         wanted = there.plan()
         is_head = wanted.head is not None and wanted.head.id == want.id
@@ -248,7 +218,7 @@ class Allocator:
         return want, boards, situation(self._seen, [want], boards, strangers=strangers)
 
     def _may_fit(self) -> bool:
-        """Tell whether nothing is in the way but, perhaps, processes without a lease."""
+        """Tell whether nothing but, perhaps, processes without a lease is in the way."""
         want, _, there = self._situation({})
         reasons = unavailable(self._request, there.leases, {}, first(there, there.plan(), want))
         request = replace(self._request, min_free_memory=None)
@@ -258,7 +228,7 @@ class Allocator:
         return False
 
     async def _place(self, processes: Processes, take: bool) -> Allocation:
-        """Decide which GPUs ranks get, and lease them, if they are to be taken."""
+        """Decide which GPUs ranks get, and lease them if `take`."""
         working = asyncio.ensure_future(asyncio.to_thread(self._turn, processes, take))
         try:
             return await asyncio.shield(working)
@@ -267,7 +237,7 @@ class Allocator:
             raise
 
     def _turn(self, processes: Processes, take: bool) -> Allocation:
-        # In a thread, as these files are also other users', who may have made many.
+        # In a thread: some files are those of other users, and there may be many.
         if not self._inventory.gpus:
             return Allocation(place_ranks(self._request, self._inventory, self._seen.samples, {}))
         with order_lock() if take else nullcontext():
@@ -291,11 +261,11 @@ class Allocator:
         return msgspec.structs.replace(self._who, since=now, ends_by=ends_by)
 
     async def _get(self) -> Allocation:
-        for _ in range(_TRIES):
+        for _ in range(5):
             try:
                 return await self._place(self._seen.processes, True)
-            except GpuTaken:  # somebody was faster, and is seen the next time; or just looks at it
-                await asyncio.sleep(_PAUSE)
+            except GpuTaken:  # by another process, which is seen next time, or just looks
+                await asyncio.sleep(0.05)
         raise GpusTaken(
             "Lost a race for these GPUs: other pools lease and release them.", "Try again."
         )
@@ -304,3 +274,28 @@ class Allocator:
 def _give_back(taking: asyncio.Future[Allocation]) -> None:
     if not taking.cancelled() and not taking.exception():
         taking.result().close()
+
+
+async def _while_kernel_lives(pid: int | None, work: Coroutine[Any, Any, T]) -> T:
+    """Do something, but cancel it and raise `DistError` when the notebook's kernel ends."""
+    if pid is None:
+        return await work
+    waiting = asyncio.create_task(work)
+    ended = asyncio.create_task(_until_ended(pid))
+    try:
+        await asyncio.wait((waiting, ended), return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            raise DistError(
+                "start_cancelled", "The notebook's kernel ended while its pool waited for GPUs."
+            )
+        return waiting.result()
+    finally:
+        ended.cancel()
+        if not waiting.done():
+            waiting.cancel()
+            await asyncio.wait((waiting,))
+
+
+async def _until_ended(pid: int) -> None:
+    with suppress(psutil.NoSuchProcess):
+        await until_ended(ProcessRef.of(pid))

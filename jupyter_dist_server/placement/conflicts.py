@@ -21,24 +21,7 @@ def unavailable(
     processes: Mapping[str, list[GpuProcess]],
     line: Iterable[Waiting],
 ) -> dict[str, str]:
-    """Tell which GPUs a request can't be given, whatever its policy.
-
-    Parameters
-    ----------
-    request : PoolRequest
-        May share leases, or use GPUs by force.
-    leases : mapping
-        Who leases GPUs, see `jobs.leases.lease.holders`.
-    processes : mapping
-        Which processes are on them.
-    line : iterable of Waiting
-        Who waits for GPUs and comes first, see `jobs.schedule.situation.first`.
-
-    Returns
-    -------
-    dict
-        By UUID, words that follow "GPU 1 is".
-    """
+    """Tell which GPUs a request cannot get, and why: by UUID, in words after "GPU 1 is"."""
     found = {}
     for uuid, rows in processes.items():
         shares = request.oversubscribe and uuid in leases and leases[uuid].shared
@@ -65,7 +48,7 @@ def foreign(request: PoolRequest, rows: Iterable[GpuProcess]) -> list[GpuProcess
 
 
 def may_be_ending(row: GpuProcess) -> bool:
-    """Tell whether a process is a rank that was killed a moment ago, or may be one."""
+    """Tell whether a process is, or may be, a rank that was killed a moment ago."""
     if row.command is None:
         return True
     if row.user is None:  # hidden from us, as it is another user's
@@ -97,7 +80,7 @@ def _who(who: GpuLease | Waiting) -> str:
 
 
 def clock(moment: float | None) -> str:
-    """Say when something was, with the day if that was another one."""
+    """Write a time, with the day if it is not today."""
     if moment is None:
         return "an unknown time"
     then = time.localtime(moment)
@@ -109,7 +92,7 @@ def _process(row: GpuProcess) -> str:
     size = format_bytes(row.memory or 0)
     if row.command is None:
         return f"a process outside this container (pid {row.pid} on the host), {size}"
-    # What it is called is for its user to say: no escapes for the terminal are to be among it.
+    # Its user chooses its name, which must not contain escapes for the terminal.
     command = "".join(filter(str.isprintable, row.command))
     owner = f", user {row.user}" if row.user else ""
     return f"{command}, pid {row.pid}{owner}, {size}"

@@ -13,13 +13,7 @@ from .requests.request import PoolRequest
 
 
 def find(gpu_id: GpuId, inventory: Inventory, field: str = "gpu_ids") -> Gpu:
-    """Return the GPU that a user means.
-
-    Raises
-    ------
-    DistError
-        If there is none, or more than one.
-    """
+    """Return the GPU that a user means; raise `DistError` if there is none, or more than one."""
     text = str(gpu_id).strip()
     exact = [gpu for gpu in inventory.gpus if text in (gpu.uuid, gpu.label)]
     found = exact or [gpu for gpu in inventory.gpus if text == str(gpu.index)]
@@ -40,13 +34,7 @@ def find(gpu_id: GpuId, inventory: Inventory, field: str = "gpu_ids") -> Gpu:
 
 
 def candidates(request: PoolRequest, inventory: Inventory) -> list[Gpu]:
-    """Return the GPUs that a request may be given; with ``ids`` and ``map``, one for each rank.
-
-    Raises
-    ------
-    DistError
-        If it names one that is not there.
-    """
+    """Return the GPUs that a request may get; with ``ids`` and ``map``, one for each rank."""
     if request.map:
         return [find(request.map[rank], inventory, "map") for rank in sorted(request.map)]
     chosen = [find(gpu_id, inventory) for gpu_id in request.gpu_ids or ()]
@@ -72,18 +60,7 @@ def _scores(given: Mapping[GpuId, float] | None, inventory: Inventory) -> dict[G
 def order(
     request: PoolRequest, gpus: list[Gpu], inventory: Inventory, samples: Samples
 ) -> tuple[list[Gpu], Callable[[Gpu], str] | None]:
-    """Sort GPUs by a request's policy.
-
-    Returns
-    -------
-    tuple
-        The GPUs, and what says of one of them why it stands where it does, if anything does.
-
-    Raises
-    ------
-    DistError
-        If what they are sorted by is not known.
-    """
+    """Sort GPUs by a request's policy; return also what says why one stands where it does."""
     if request.policy == "free-memory":
         free = {gpu: free_memory(gpu, samples) for gpu in gpus}
         known = {gpu: size for gpu, size in free.items() if size is not None}
@@ -96,13 +73,13 @@ def order(
 
 
 def free_memory(gpu: Gpu, samples: Samples) -> int | None:
-    """Return how many bytes are free, `None` if that is not known."""
+    """Return the free memory in bytes, `None` if it is not known."""
     value = samples.get(gpu.uuid, {}).get("memory_free")
     return None if value is None else int(value)
 
 
 def _speeds(gpus: list[Gpu]) -> dict[Gpu, float]:
-    """Score GPUs by compute capability × SM count × clock, to compare them and no more."""
+    """Score GPUs by compute capability × SM count × clock, only to compare them."""
     known = {
         gpu: float(gpu.compute_capability) * gpu.sm_count * gpu.clock_max / 1000
         for gpu in gpus

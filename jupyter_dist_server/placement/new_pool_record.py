@@ -7,27 +7,28 @@ import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import Any
 
+from ..common.errors import DistError
 from ..common.protocol.pool_record import GpuReference, PoolRecord, RankRecord
+from ..common.rank_specs import MAX_RANKS
 from ..gpus import slurm_job
 from ..gpus.cuda_visible_devices import narrow
 from ..gpus.inventory import Gpu, Inventory
 from ..gpus.metrics import Samples
 from ..jobs.leases.lease import Lease
-from . import slurm_ranks
 from .ranks_to_gpus import Placement, place
 from .requests.request import PoolRequest
 
 
 def environment_of(request: PoolRequest) -> dict[str, str]:
-    """Return the environment that ranks are to have, as far as the request says."""
+    """Return the environment that ranks will have, as far as the request says."""
     base = os.environ if request.base_env is None else request.base_env
     return dict(base) | request.added_env
 
 
 def allowed(request: PoolRequest, inventory: Inventory) -> Inventory:
-    """Return the GPUs that a request may use at all: an inherited mask, or Slurm, forbids some."""
+    """Return the GPUs that a request may use: an inherited mask, or Slurm, forbids some."""
     environment = environment_of(request)
     return slurm_job.narrow(narrow(inventory, environment), environment)
 
@@ -38,13 +39,7 @@ def place_ranks(
     samples: Samples | None = None,
     unavailable: Mapping[str, str] | None = None,
 ) -> Placement:
-    """Decide which GPUs the ranks get; see `place`.
-
-    Raises
-    ------
-    DistError
-        If the request cannot be placed.
-    """
+    """Decide which GPUs the ranks get, see `place`; raise `DistError` if that is impossible."""
     tasks = _tasks(request)
     placement = place(
         replace(request, num_ranks=tasks or request.num_ranks), inventory, samples, unavailable
@@ -56,13 +51,34 @@ def place_ranks(
 
 
 def number_of_ranks(request: PoolRequest) -> int | None:
-    """Return how many ranks are asked for, by the request or by Slurm, if that is said."""
+    """Return how many ranks the request, or Slurm, asks for, if either says."""
     return request.num_ranks or _tasks(request)
 
 
 def _tasks(request: PoolRequest) -> int | None:
     named = request.num_ranks or request.gpu_ids or request.map
-    return None if named else slurm_ranks.number_of_ranks(environment_of(request))
+    return None if named else _slurm_tasks(environment_of(request))
+
+
+def _slurm_tasks(environment: Mapping[str, str]) -> int | None:
+    """Return the number of tasks on this node that Slurm was asked for.
+
+    A single task says nothing: a server needs one, however many GPUs its ranks use. See the output
+    environment variables in https://slurm.schedmd.com/srun.html.
+    """
+    several_nodes = environment.get("SLURM_JOB_NUM_NODES", "1") != "1"
+    name = "SLURM_NTASKS_PER_NODE" if several_nodes else "SLURM_NTASKS"
+    tasks = environment.get(name, "")
+    if not slurm_job.is_inside(environment) or not tasks.isdecimal() or int(tasks) <= 1:
+        return None
+    if int(tasks) > MAX_RANKS:
+        raise DistError(
+            "bad_request",
+            f"{name}={tasks} is too large: a pool has at most {MAX_RANKS} ranks.",
+            "Set the number of ranks with -n.",
+            field="num_ranks",
+        )
+    return int(tasks)
 
 
 def new_record(request: PoolRequest) -> PoolRecord:
@@ -88,36 +104,8 @@ def _shown(path: str) -> str:
     return path.encode(errors="replace").decode()
 
 
-class AssignedFields(TypedDict, total=False):
-    """The fields of a pool's record that are known when its GPUs are."""
-
-    world_size: int
-    backend: str
-    placement: str
-    leases: str | None
-    notices: list[str]
-    ranks: list[RankRecord]
-    engine: str
-    engine_job: str
-
-
-def assigned(placement: Placement, leased: str | None) -> AssignedFields:
-    """Return what a pool's record says once its GPUs are known, and how they are leased."""
-    return {
-        "world_size": len(placement.gpus),
-        "backend": placement.backend,
-        "placement": placement.policy,
-        "leases": leased,
-        "notices": list(placement.notices),
-        "ranks": [
-            RankRecord(rank, rank, placement.device(rank), gpu_reference(gpu))
-            for rank, gpu in enumerate(placement.gpus)
-        ],
-    }
-
-
 def gpu_reference(gpu: Gpu | None) -> GpuReference | None:
-    """Return what a rank's record says of its GPU."""
+    """Return what a rank's record says about its GPU."""
     if gpu is None:
         return None
     return GpuReference(gpu.index, gpu.label, gpu.uuid, gpu.name)
@@ -125,24 +113,35 @@ def gpu_reference(gpu: Gpu | None) -> GpuReference | None:
 
 @dataclass
 class Allocation:
-    """What a pool was given; closing it leaves its lease to the agent."""
+    """What a pool got; closing it leaves its lease to the agent."""
 
     placement: Placement
     lease: Lease | None = None
     leased: str | None = None
-    """``exclusive`` or ``shared``, if it is."""
+    """``exclusive`` or ``shared``, if there is a lease."""
 
     @property
-    def fields(self) -> AssignedFields:
-        """What the pool's record says of it."""
-        return assigned(self.placement, self.leased)
+    def fields(self) -> dict[str, Any]:
+        """What the pool's record says about it, by field."""
+        placed = self.placement
+        return {
+            "world_size": len(placed.gpus),
+            "backend": placed.backend,
+            "placement": placed.policy,
+            "leases": self.leased,
+            "notices": list(placed.notices),
+            "ranks": [
+                RankRecord(rank, rank, placed.device(rank), gpu_reference(gpu))
+                for rank, gpu in enumerate(placed.gpus)
+            ],
+        }
 
     @property
     def descriptors(self) -> list[int]:
-        """What an agent has to be given to hold the lease."""
+        """What an agent needs to hold the lease."""
         return self.lease.descriptors if self.lease else []
 
     def close(self) -> None:
-        """Hold the lease no longer; it ends unless an agent has it by now."""
+        """Release the lease; the agent still holds it if it has the descriptors by now."""
         if self.lease:
             self.lease.close()

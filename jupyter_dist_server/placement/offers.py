@@ -1,4 +1,4 @@
-"""What users are offered whose GPUs are taken: requests that would not be refused now."""
+"""What a user is offered if GPUs are taken: requests that would not be refused now."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .requests.field_checks import GpuId
 from .requests.request import PoolRequest
 
 Reasons = Callable[[PoolRequest], Mapping[str, str]]
-"""Tells why GPUs can't be had, by UUID, see `conflicts.unavailable`."""
+"""Tells why GPUs are not available, by UUID, see `conflicts.unavailable`."""
 
 
 def with_offers(
@@ -27,23 +27,7 @@ def with_offers(
     reasons: Reasons,
     line: InLine | None,
 ) -> GpusTaken:
-    """Return a refusal that says what can be done instead.
-
-    Parameters
-    ----------
-    error : GpusTaken
-        The refusal.
-    request : PoolRequest
-        What was refused.
-    inventory : Inventory
-        The GPUs that it may use.
-    samples : mapping
-        How busy they are.
-    reasons : callable
-        Tells why GPUs can't be had.
-    line : InLine or None
-        Where the request would stand in line.
-    """
+    """Return a refusal that says what can be done instead; `line` is where we would stand."""
     found = [Offer("wait", line)]
     taken = reasons(request)
     is_here = (request.nodes or 1) == 1  # we know the GPUs of this machine only
@@ -88,7 +72,7 @@ def _fits(
 
 
 def _say(offers: list[Offer], may_force: bool) -> str:
-    """Say what there is for a notebook's user to write."""
+    """Say what a notebook's user can do."""
     said = []
     for offer in offers:
         if offer.kind == "wait":

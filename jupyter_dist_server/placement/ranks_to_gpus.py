@@ -20,7 +20,7 @@ CPU_RANKS = 2
 
 
 class GpusTaken(DistError):
-    """There are GPUs, and they can't be had now; waiting may help."""
+    """There are GPUs, but they are not available now; waiting may help."""
 
     def __init__(self, message: str, hint: str, offers: Sequence[Offer] = ()) -> None:
         super().__init__("gpus_taken", message, hint)
@@ -45,7 +45,7 @@ class GpusUnknown(GpusTaken):
 
 @dataclass(frozen=True)
 class Placement:
-    """The answer: one entry per rank, and what the user should know about it."""
+    """One GPU per rank, and what the user should know about it."""
 
     gpus: tuple[Gpu | None, ...]
     """The GPU of each rank; `None` is the CPU."""
@@ -53,7 +53,7 @@ class Placement:
     backend: str
     notices: tuple[str, ...] = field(default=())
     by_uuid: bool = False
-    """Whether masks name GPUs by UUID, as CUDA may count them differently from NVML."""
+    """Whether masks name GPUs by UUID, as CUDA may count differently from NVML."""
 
     @property
     def used(self) -> list[Gpu]:
@@ -75,9 +75,8 @@ class Placement:
     def mask(self, rank: int) -> str | None:
         """Return a rank's ``CUDA_VISIBLE_DEVICES``; `None` is for having none.
 
-        All ranks see the whole GPUs of their pool, in the order of ranks, so that ``LOCAL_RANK``
-        indexes into them as under torchrun, whatever GPUs they are. CUDA gives a process one MIG
-        instance at most, so there each has its own.
+        All ranks see the whole GPUs of their pool, in their order, so that ``LOCAL_RANK`` indexes
+        into them as under torchrun. CUDA gives a process at most one MIG instance.
         """
         gpu = self.gpus[rank]
         if gpu is None:
@@ -95,26 +94,14 @@ def place(
 ) -> Placement:
     """Decide where ranks go.
 
-    Parameters
-    ----------
-    request : PoolRequest
-        Without `num_ranks` there is one rank per GPU, or two on a machine without. Without
-        `backend` it is gloo on the CPU, ``cpu:gloo,cuda:nccl`` with a GPU per rank, and gloo where
-        ranks share one or run on MIG instances: NCCL refuses the first "Duplicate GPU detected",
-        and does not reach from one MIG instance to another.
-    inventory : Inventory
-        The GPUs that may be used.
-    samples : mapping or None
-        How busy they are.
-    unavailable : mapping or None
-        Why some can't be had, by UUID, in words such as ``"leased by bob"``; see `conflicts`.
+    Without `num_ranks` there is one rank per GPU, or two on a machine without. Without `backend` it
+    is gloo on the CPU, ``cpu:gloo,cuda:nccl`` with a GPU per rank, and gloo where ranks share one
+    or run on MIG instances: NCCL refuses the first, "Duplicate GPU detected", and does not connect
+    MIG instances. `unavailable` says by UUID why GPUs are not available, in words such as ``"leased
+    by bob"``; see `conflicts`.
 
-    Raises
-    ------
-    GpusTaken
-        If GPUs are taken, or short of memory; the message says by whom.
-    DistError
-        If a GPU does not exist, there never are enough, or the backend cannot work.
+    Raises `GpusTaken` if GPUs are taken or short of memory, and `DistError` if a GPU does not
+    exist, there are never enough, or the backend cannot work.
     """
     if not inventory.gpus:
         return _on_cpu(request, inventory)
@@ -122,7 +109,8 @@ def place(
     wanted = candidates(request, inventory)
     refusals = _refusals(request, wanted, samples, unavailable or {})
     why_first = None
-    if request.policy in ("ids", "map"):
+    by_ids = request.policy in ("ids", "map")
+    if by_ids:
         count = request.num_ranks or len(wanted)
         chosen = wanted
         if refused := [gpu for gpu in wanted[:count] if gpu in refusals]:
@@ -140,11 +128,9 @@ def place(
         chosen, why_first = order(request, free, inventory, samples)
     gpus = tuple(chosen[rank % len(chosen)] for rank in range(count))
     _check_sharing(request, gpus)
-    by_ids = request.policy in ("ids", "map")
-    notices = [
-        *inventory.problems,
-        *([] if by_ids or not refusals else [f"Not used: {_say(wanted, refusals)}."]),
-    ]
+    notices = [*inventory.problems]
+    if refusals and not by_ids:
+        notices.append(f"Not used: {_say(wanted, refusals)}.")
     if why_first:
         sizes = ", ".join(f"GPU {gpu.label} ({why_first(gpu)})" for gpu in dict.fromkeys(gpus))
         notices.append(f"Placement by {request.policy.replace('-', ' ')}: {sizes}.")
@@ -173,7 +159,7 @@ def place(
 
 
 def counts_differ(inventory: Inventory) -> bool:
-    """Tell whether CUDA may count GPUs differently from NVML: some are divided, or sick."""
+    """Tell whether CUDA may count GPUs differently from NVML: some are divided, or faulty."""
     return bool(inventory.problems) or any(gpu.mig is not None for gpu in inventory.gpus)
 
 
@@ -202,7 +188,7 @@ def _on_cpu(request: PoolRequest, inventory: Inventory) -> Placement:
 def _refusals(
     request: PoolRequest, gpus: list[Gpu], samples: Samples, unavailable: Mapping[str, str]
 ) -> dict[Gpu, str]:
-    """Return why GPUs can't be had, in words that follow "GPU 1 is"."""
+    """Return why GPUs are not available, in words after "GPU 1 is"."""
     least = request.min_free_memory or 0
     if gpus and all(gpu.memory_total < least for gpu in gpus):
         largest = max(gpus, key=lambda gpu: gpu.memory_total)
@@ -224,7 +210,7 @@ def _refusals(
 
 
 def _say(gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> str:
-    """Say why GPUs can't be had, those with the same reason together."""
+    """Say why GPUs are not available, those with the same reason together."""
     labels: dict[str, list[str]] = {}
     for gpu in dict.fromkeys(gpus):
         if gpu in refusals:
@@ -236,7 +222,7 @@ def _say(gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> str:
 
 
 def taken(begin: str, gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> GpusTaken:
-    """Return the error of a start that needs GPUs which cannot be had now."""
+    """Return the error of a start that needs GPUs which are not available now."""
     said = _say(gpus, refusals)
     force = ", or use it anyway with --force" if "used by" in said else ""
     return GpusTaken(f"{begin}{said}.", f"Choose other GPUs, wait for these with --wait{force}.")
@@ -248,8 +234,8 @@ def _check_sharing(request: PoolRequest, gpus: tuple[Gpu, ...]) -> None:
     if several < count and request.one_rank_per_gpu:
         raise DistError(
             "not_enough_gpus",
-            f"Ranks are not to share GPUs: need {numbers}",
-            "Ask for fewer ranks, name more GPUs, or leave --one-rank-per-gpu out.",
+            f"Ranks must not share GPUs: need {numbers}",
+            "Ask for fewer ranks, name more GPUs, or omit --one-rank-per-gpu.",
             field="one_rank_per_gpu",
         )
     if not request.backend or "nccl" not in request.backend:

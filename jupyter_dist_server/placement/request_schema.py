@@ -1,38 +1,23 @@
-"""What a pool can be asked for on this machine, as JSON Schema, for a form to be drawn from.
+"""What a pool can be asked for on this machine, as JSON Schema, from which a form is drawn.
 
-Titles and descriptions are for people. Beside the words of JSON Schema, ``x-widget`` says how a
-field is drawn, and ``x-advanced`` that few will need it. What does not make sense here is left out.
+Titles and descriptions are for users. ``x-widget`` says how a field is drawn, and ``x-advanced``
+that few need it. What makes no sense here is left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from ..common.errors import DistError
 from ..common.rank_specs import MAX_RANKS
-from ..engines.choose_engine import LOCAL
+from ..engines.choose_engine import LOCAL, engine_for
 from ..engines.engine import Node
 from ..gpus.inventory import Gpu, Inventory
-from .nodes.cluster_nodes import Cluster
 from .ranks_to_gpus import CPU_RANKS
 from .requests.field_checks import MAX_SECONDS
 from .requests.request import PoolRequest
-
-NOT_OFFERED = {
-    "ranks_per_node": "for magics and scripts only",
-    "node_map": "for magics and scripts only",
-    "node_python": "for magics and scripts only",
-    "performance": "for magics and scripts only",
-    "map": "for magics and scripts only",
-    "force": "overrides are for code, where readers see them",
-    "kernel_id": "the form knows the notebook",
-    "name": "the form knows its path",
-    "python": "the kernel's interpreter",
-    "cwd": "the notebook's folder",
-    "sys_path": "the kernel knows its own",
-    "base_env": "the kernel knows its environment",
-    "kernel_pid": "and who it is",
-}
-"""Fields of a `PoolRequest` that no form has, and why."""
 
 _BACKENDS = {
     "gloo": "gloo: CPU",
@@ -55,27 +40,40 @@ _ADVANCED: dict[str, Any] = {"x-advanced": True}
 Field = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """The nodes that pools may use, that of the server first; `job` is empty if there is none."""
+
+    engine: str
+    job: str
+    nodes: tuple[Node, ...]
+
+
+def cluster_around(environment: Mapping[str, str], setting: str) -> Cluster | None:
+    """Return the cluster that an environment is in; `None` if pools have this machine only.
+
+    Not for an event loop. `setting` is the engine that the server names, if it does.
+    """
+    if setting == LOCAL:
+        return None
+    try:
+        engine = engine_for(environment, setting)
+        found = engine.nodes(environment, "")
+    except DistError:  # a request for several nodes says why
+        return None
+    here = [node for node in found if node.here]
+    if not here or len(found) < 2:
+        return None
+    nodes = (*here, *(node for node in found if not node.here))
+    return Cluster(engine.name, engine.job(environment), nodes)
+
+
 def start_schema(
     found: Inventory, free: int, timeout: float, cluster: Cluster | None = None
 ) -> dict[str, Any]:
-    """Return the JSON Schema of the requests that a form can make.
+    """Return the JSON Schema of the requests that a form can make, in the order of the form.
 
-    Parameters
-    ----------
-    found : Inventory
-        The GPUs that may be used.
-    free : int
-        How many of them nobody has.
-    timeout : float
-        Seconds that a start may take if nothing is said.
-    cluster : Cluster or None
-        The nodes, if a pool may have several.
-
-    Returns
-    -------
-    dict
-        Every request that it allows is one that `PoolRequest.from_json` accepts; its properties
-        are in the order of the form.
+    `PoolRequest.from_json` accepts all of them. `free` is how many GPUs nobody uses.
     """
     gpus = found.gpus
     fields = {

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..client.ranks.watch_busy import Watcher, rank_states
 from ..common.protocol.pool_record import PoolRecord
 
 
+@dataclass(eq=False)
 class Activity:
-    """Follows the ranks of one pool.
+    """Follows the ranks of one pool; `changed` is called when a rank has become busy or idle."""
 
-    Parameters
-    ----------
-    record : PoolRecord
-        The pool's.
-    changed : callable
-        Called when a rank has become busy or idle.
-    """
-
-    def __init__(self, record: PoolRecord, changed: Callable[[], None]) -> None:
-        self._record = record
-        self._changed = changed
-        self._watcher: Watcher | None = None
+    _record: PoolRecord
+    _changed: Callable[[], None]
+    _watcher: Watcher | None = None
 
     async def begin(self) -> None:
-        """Follow the ranks that there are now; return when no change can be missed."""
+        """Follow the present ranks; return when no change can be missed."""
         new = Watcher(Path(self._record.folder), self._note)
         old, self._watcher = self._watcher, new
         if old:
@@ -40,7 +33,7 @@ class Activity:
             self._note(rank, said.state, said.cell, said.cell_id, said.msg_id, said.since)
 
     async def close(self) -> None:
-        """Follow them no more."""
+        """Stop following them."""
         if self._watcher:
             await self._watcher.close()
         self._watcher = None

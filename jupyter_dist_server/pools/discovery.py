@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..client.agent_link import connect_to_agent, look_at_agent
+from ..common.patience import patience
 from ..common.pool_folder import our_folders, read_config
 from ..common.processes.process_ref import boot_id
 from ..common.protocol.agents.agent_messages import Snapshot
@@ -19,11 +20,6 @@ from ..common.protocol.agents.attachment import KERNEL, SERVER, Attachment
 from ..common.protocol.pool_file import OtherVersion, PoolFile
 
 _LOG = logging.getLogger(__name__)
-
-_SWEEP_AFTER = 60.0
-"""Seconds for which a folder without an agent is left alone: one may be about to listen there."""
-_ANSWER = 5.0
-"""Seconds within which an agent says how it is, on a busy machine too."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +29,10 @@ class Found:
     folder: Path
     config: PoolFile
     snapshot: Snapshot
-    """What its agent said just now."""
 
     @property
     def id(self) -> str:
-        """The pool's id."""
+        """The pool's ID."""
         return self.config.id
 
     @property
@@ -63,14 +58,15 @@ def find_pools() -> Iterator[Found]:
 
 
 def _look_into(folder: Path) -> Found | None:
-    """Return the pool of a folder, if it runs here; what one folder holds must not hide others."""
+    """Return the pool of a folder, if it runs here; no folder may hide others."""
     try:
         config = read_config(folder)
-        if config.host != socket.gethostname() or config.boot != boot_id():
-            return None
-        if config.node:
-            return None  # a part of a pool, which is found on its first node
-        snapshot = _ask(folder)
+        if config.host != socket.gethostname() or config.boot != boot_id() or config.node:
+            return None  # a pool on several nodes is found on its first one
+        snapshot = look_at_agent(folder, patience.busy_answer)
+    except TimeoutError:
+        _LOG.warning("The agent of the pool in %s does not respond", folder)
+        return None
     except OSError:  # it is not ours, or just comes or goes
         return None
     except ValueError as error:
@@ -92,22 +88,11 @@ def pools_of_other_versions() -> list[Path]:
     return found
 
 
-def _ask(folder: Path) -> Snapshot | None:
-    """Return an agent's snapshot; `None` if nobody listens, or nothing is said in time."""
-    try:
-        return look_at_agent(folder, _ANSWER)
-    except TimeoutError:
-        _LOG.warning("The agent of the pool in %s does not respond", folder)
-        return None
-    except OSError:
-        return None
-
-
 def sweep() -> None:
     """Remove folders that were left behind when agent and owner were killed together.
 
-    Nothing is signalled: what an earlier boot left names processes of others by now. What another
-    version of this package has made is left alone.
+    No process is signalled: after a reboot, what the folder names may be processes of others.
+    Folders of other versions of this package stay.
     """
     for folder in our_folders():
         try:
@@ -126,9 +111,9 @@ def sweep() -> None:
 
 def _is_deserted(folder: Path) -> bool:
     try:
-        if time.time() - folder.lstat().st_mtime < _SWEEP_AFTER:
-            return False
-        connect_to_agent(folder, _ANSWER).close()
+        if time.time() - folder.lstat().st_mtime < 60:
+            return False  # an agent may be about to listen there
+        connect_to_agent(folder, patience.busy_answer).close()
     except ConnectionRefusedError:  # there is a socket, and no agent listens
         return True
     except OSError:

@@ -12,7 +12,7 @@ from ..common.protocol.pool_record import PoolRecord
 
 
 def start_cancelled() -> DistError:
-    """Return what to raise where a start was cancelled, and nothing of it is left."""
+    """Return the error of a start that was cancelled, and of which nothing is left."""
     return DistError(
         "start_cancelled", "The start was cancelled, and all its processes have ended."
     )
@@ -34,7 +34,7 @@ def too_slow(record: PoolRecord, seconds: float) -> Reason:
 
 
 def agent_stopped(pid: int, seconds: float) -> Reason:
-    """Say that ranks were not ready in time as their agent's process is stopped."""
+    """Say that ranks were not ready in time because their agent's process is stopped."""
     return Reason(
         "start_timeout",
         f"The pool was not ready within {seconds:g} s: its agent (pid {pid}) was stopped, by a "
@@ -66,7 +66,7 @@ def agent_ended(record: PoolRecord, code: int) -> Reason:
 
 
 def broken(error: Exception, started: bool) -> Reason:
-    """Say that a pool ended by a fault that nobody has foreseen."""
+    """Say that an unexpected error has ended a pool."""
     if not started:
         return Reason("start_failed", f"The pool could not be started: {error!r}.")
     return Reason(
@@ -77,7 +77,7 @@ def broken(error: Exception, started: bool) -> Reason:
 
 
 def abandoned(seconds: float) -> Reason:
-    """Say that nobody came for a pool whose kernel was gone."""
+    """Say that a pool's kernel had ended, and nobody has taken the pool over."""
     return Reason(
         "orphaned",
         f"The pool's kernel had been gone for {seconds:g} s, so the pool was stopped.",

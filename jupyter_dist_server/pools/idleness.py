@@ -1,4 +1,4 @@
-"""Since when a pool is idle: no cell runs on its ranks, and its GPUs do nothing."""
+"""Since when a pool is idle: no cell runs on its ranks, and its GPUs have no load."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..common.background_tasks import Tasks
 from ..common.protocol.failure_reason import Reason
@@ -19,38 +20,20 @@ _LOG = logging.getLogger(__name__)
 _AFTER = 60.0
 """Seconds after which a pool without a cell counts as idle."""
 _BUSY = 5
-"""Per cent of a GPU's time from which on it does something, though no cell runs."""
+"""Utilization in percent from which on a GPU has a load, though no cell runs."""
 
 
+@dataclass(eq=False)
 class Idleness:
-    """Follows whether a pool is idle, and ends one that is so for longer than its limit.
+    """Follows whether a pool is idle, and ends one that is idle for longer than its limit."""
 
-    Parameters
-    ----------
-    record : PoolRecord
-        The pool's.
-    tell : callable
-        Called with the time since when it is idle, and with `None` when it is not any more.
-    end : callable
-        Called with the reason when its limit is over.
-    tasks : Tasks
-        Owns what we do.
-    """
-
-    def __init__(
-        self,
-        record: PoolRecord,
-        tell: Callable[[float | None], None],
-        end: Callable[[Reason], None],
-        tasks: Tasks,
-    ) -> None:
-        self._record = record
-        self._tell = tell
-        self._end = end
-        self._tasks = tasks
-        self._used = 0.0
-        """When it was in use, though no cell ran."""
-        self._timer: asyncio.TimerHandle | None = None
+    _record: PoolRecord
+    _tell: Callable[[float | None], None]
+    _end: Callable[[Reason], None]
+    _tasks: Tasks
+    _used: float = 0.0
+    """When it was in use, though no cell ran."""
+    _timer: asyncio.TimerHandle | None = None
 
     def look(self) -> None:
         """Look at the ranks; called after each change of the record."""
@@ -66,7 +49,7 @@ class Idleness:
             self._note(None)
 
     def close(self) -> None:
-        """Follow it no more."""
+        """Stop following it."""
         if self._timer:
             self._timer.cancel()
 
@@ -87,9 +70,9 @@ class Idleness:
         self._timer = loop.call_later(seconds, lambda: self._tasks.add(self._check()))
 
     async def _check(self) -> None:
-        """Look whether it is idle for long enough; a timer leads here, not each of its cells.
+        """Look whether it is idle for long enough; called by a timer, not for each cell.
 
-        With a limit, its GPUs are looked at again and again until then.
+        With a limit, its GPUs are looked at repeatedly until then.
         """
         limit = self._record.idle_limit
         after = _AFTER if limit is None else min(_AFTER, limit / 2)
@@ -116,9 +99,9 @@ class Idleness:
         return -1.0 if since is None else max(0.0, time.time() - since)
 
     async def _gpus_are_busy(self) -> bool | None:
-        """Tell whether the pool's GPUs do something; `None` if NVML does not answer.
+        """Tell whether the pool's GPUs have a load; `None` if NVML does not answer.
 
-        Those that never tell their load, as MIG instances, and those of other nodes do not count.
+        GPUs that never report it, as MIG instances, and those of other nodes do not count.
         """
         uuids = {rank.gpu.uuid for rank in self._record.ranks if rank.gpu}
         if not uuids:

@@ -1,4 +1,4 @@
-"""The record of a pool, which changes, and for whose changes others wait."""
+"""The record of a pool, and how to wait for its changes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,7 @@ from ..common.protocol.pool_record import PoolRecord
 
 
 class LiveRecord:
-    """A record that its owner changes.
-
-    Parameters
-    ----------
-    record : PoolRecord
-        As it is at first.
-    """
+    """A record that its owner changes."""
 
     def __init__(self, record: PoolRecord) -> None:
         self.record = record
@@ -28,11 +22,11 @@ class LiveRecord:
         """Set at the next change."""
 
     def tell(self) -> None:
-        """Tell everybody that the record has changed."""
+        """Tell all listeners that the record has changed."""
         raise NotImplementedError
 
     def change(self, **fields: Any) -> None:
-        """Change the record and tell everybody."""
+        """Change the record and tell all listeners."""
         for name, value in fields.items():
             setattr(self.record, name, value)
         self.record.version += 1
@@ -41,21 +35,21 @@ class LiveRecord:
         self.tell()
 
     async def changed_since(self, version: int, wait: float) -> None:
-        """Return when the record is newer than `version`, at the latest after `wait` seconds."""
+        """Return when the record is newer than `version`, or after `wait` seconds."""
         deadline = time.monotonic() + wait
         while self.record.version <= version and (left := deadline - time.monotonic()) > 0:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), left)
 
     def set_notice(self, notice: str, holds: bool) -> None:
-        """Have a notice in the record, or not any more."""
+        """Add a notice to the record, or remove it."""
         others = [other for other in self.record.notices if other != notice]
         notices = [*others, notice] if holds else others
         if notices != self.record.notices:
             self.change(notices=notices)
 
     def take(self, snapshot: Snapshot) -> None:
-        """Note what the agent says; it may have left out nodes, and renumbered the ranks."""
+        """Note the agent's snapshot; it may have left out nodes, and renumbered the ranks."""
         record = self.record
         if snapshot.ranks and len(snapshot.ranks) != record.world_size:
             with contextlib.suppress(OSError):  # the pool has ended meanwhile
@@ -65,7 +59,7 @@ class LiveRecord:
         record.take(snapshot)
 
     def forget_cells(self) -> None:
-        """Forget the numbers of cells: the notebook's kernel counts anew."""
+        """Forget the numbers of cells: the notebook's kernel counts from 1 again."""
         for rank in self.record.ranks:
             rank.cell = None
         self.change()

@@ -1,4 +1,4 @@
-"""The life of one pool, from its owner's side: the server, or a kernel."""
+"""The life of one pool, in its owner: the server, or a kernel."""
 
 from __future__ import annotations
 
@@ -38,28 +38,7 @@ DEFAULT_TIMEOUT = 120.0
 
 
 class Pool(LiveRecord):
-    """One pool and the agent that holds its ranks.
-
-    Parameters
-    ----------
-    record : PoolRecord
-        What is known of it.
-    on_change : callable
-        Called with the pool after each change of its `record`.
-    owner : Owner
-        Who we are, to whom the pool's agent listens.
-    watch : bool
-        Whether to follow which ranks are busy (the server shows it in the panel).
-    timeout : float
-        Seconds that the start may take.
-
-    Attributes
-    ----------
-    agent : PoolAgent
-        Its agent.
-    commands : RankCommands
-        To its ranks.
-    """
+    """One pool and its agent; with `watch`, it follows which ranks are busy, for the panel."""
 
     def __init__(
         self,
@@ -82,20 +61,19 @@ class Pool(LiveRecord):
         self.agent = PoolAgent(record, self._on_snapshot)
         self._launch: Launch | None = None
         self._ending = asyncio.Event()
-        """Set when its agent is not waited for any more, whether or not that hears of it."""
+        """Set when its agent is not waited for any more, whether or not the agent knows."""
         self.commands = RankCommands(self, self.agent, self._tasks, timeout, self._give_up)
         self._life: asyncio.Task[None] | None = None
         self._late: Reason | None = None
         self._why_stopped: Reason | None = None
         self._cancelled = False
         self._deadline = math.inf
-        """Until when its start may take."""
 
     @classmethod
     def found(
         cls, found: Found, on_change: Callable[[Pool], None], owner: Owner, watch: bool = False
     ) -> Pool:
-        """Return a pool that runs already; `adopt` makes it ours too."""
+        """Return a pool that runs already; `adopt` attaches us to it."""
         record = msgspec.structs.replace(found.config.record, folder=str(found.folder))
         watch = watch or record.idle_limit is not None
         pool = cls(record, on_change, owner, watch, found.config.timeout)
@@ -103,7 +81,7 @@ class Pool(LiveRecord):
         return pool
 
     def tell(self) -> None:
-        """Tell everybody that the record has changed."""
+        """Tell all listeners that the record has changed."""
         self._on_change(self)
         if self._idleness:
             self._idleness.look()
@@ -113,7 +91,7 @@ class Pool(LiveRecord):
         return self.agent.link
 
     def start(self, launch: Launch) -> None:
-        """Begin to start; `record` tells how it goes."""
+        """Begin to start; `record` shows the progress."""
         self._launch = launch
         launch.begin(self._on_waiting)
         self._life = self._tasks.add(self._live())
@@ -123,7 +101,7 @@ class Pool(LiveRecord):
         self._life = self._tasks.add(self._live())
 
     def rename(self, moved: Callable[[str], str]) -> None:
-        """Call its notebooks by the names that their files have now."""
+        """Call its notebooks by the present names of their files."""
         known = {self.record.name, *(one.name for one in self.record.attachments)}
         names = {name: moved(name) for name in known if moved(name) != name}
         if names:
@@ -230,7 +208,7 @@ class Pool(LiveRecord):
         try:
             await self.agent.connect(self._owner)
         except OSError:
-            self._cancelled = True  # it has just been stopped by somebody else
+            self._cancelled = True  # another client has just stopped it
 
     async def _wait_until_running(self) -> Reason | None:
         while not self.agent.ranks_have_started():
@@ -265,7 +243,7 @@ class Pool(LiveRecord):
         if said and said.failure:
             return said.failure
         if said and said.stopping:
-            # By another client, as nobody was attached, or at its time limit.
+            # By another client, without attachments, or at its time limit.
             self._cancelled, self._why_stopped = True, said.time.over
             return None
         return await self.agent.why_ended()

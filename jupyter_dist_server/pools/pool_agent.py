@@ -1,4 +1,4 @@
-"""The agent of one pool, from its owner's side: followed, ended, cleaned up."""
+"""The agent of one pool, in its owner: followed, ended, cleaned up."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from ..client.agent_link import AgentLink, can_connect, folder_removed
 from ..common.background_tasks import any_of
+from ..common.patience import patience
 from ..common.processes.pool_processes import ended_now, members_of_pool, session_members
 from ..common.processes.process_ref import ProcessRef
 from ..common.protocol.agents.agent_messages import Attach, NodeGpus, Snapshot, Stop, WatchGpus
@@ -20,33 +21,13 @@ from ..common.protocol.pool_record import PoolRecord
 from .end_reasons import agent_ended, agent_stopped, too_slow
 from .processes.agent_process import AgentProcess
 
-_END_PATIENCE = 5.0
-"""Seconds for which an agent that has hung up may take to end."""
-_STOP_PATIENCE = 12.0
-"""Seconds after which an agent that does not end by itself is killed."""
-_SILENT_PATIENCE = 1.0
-"""The same for one that did not answer before."""
-_LOOK = 5.0
-"""Seconds after which an agent is asked whether it is still there."""
 _LOG = logging.getLogger(__name__)
 
 
 class PoolAgent:
-    """The agent's process, our connection to it, and the ranks that it has told us of.
+    """The agent's process, our connection to it, and the ranks that it has reported.
 
-    Parameters
-    ----------
-    record : PoolRecord
-        Of its pool.
-    on_snapshot : callable
-        Called with each snapshot that it sends.
-
-    Attributes
-    ----------
-    process : AgentProcess or None
-        `None` until it is started, or has said which one it is.
-    link : AgentLink
-        The connection.
+    `process` is `None` until it is started, or has said which one it is.
     """
 
     def __init__(self, record: PoolRecord, on_snapshot: Callable[[Snapshot], None]) -> None:
@@ -60,14 +41,14 @@ class PoolAgent:
         self._ranks: set[ProcessRef] = set()
 
     async def start(
-        self, launch: Coroutine[Any, Any, AgentProcess], ending: asyncio.Event, patience: float
+        self, launch: Coroutine[Any, Any, AgentProcess], ending: asyncio.Event, limit: float
     ) -> None:
         """Launch its process, unless it is to end, or that takes too long."""
         launching = asyncio.create_task(launch)
         waiting = asyncio.create_task(ending.wait())
         try:
             either = launching, waiting
-            await asyncio.wait(either, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
             if launching.done():
                 self.process = launching.result()
         finally:
@@ -76,13 +57,7 @@ class PoolAgent:
             await asyncio.gather(launching, waiting, return_exceptions=True)
 
     async def connect(self, owner: Owner) -> None:
-        """Connect to it, and attach to its pool.
-
-        Raises
-        ------
-        OSError
-            If it has ended.
-        """
+        """Connect to it, and attach to its pool; raise `OSError` if it has ended."""
         await self.link.connect(Path(self._record.folder))
         self.link.on_gpus = self._on_gpus
         if self._watched.settings:
@@ -91,14 +66,14 @@ class PoolAgent:
         self.link.send(Attach(Attachment.of_this_process(owner.kind)))
 
     def watch_gpus(self, wanted: WatchGpus, heard: Callable[[NodeGpus], None]) -> None:
-        """Have GPUs of other nodes sampled, and be called with what is said of them."""
+        """Have GPUs of other nodes sampled; `heard` gets the news."""
         if wanted != self._watched:
             self._watched, self._on_gpus = wanted, heard
             self.link.on_gpus = heard
             self.link.send(wanted)
 
     async def _connect_again(self, owner: Owner) -> bool:
-        """Connect again if the connection was lost, but not its process; tell whether it is so."""
+        """Connect again if only the connection was lost; tell whether that worked."""
         if not self.process or self.process.poll() is not None:
             return False
         await self.link.close()
@@ -114,14 +89,7 @@ class PoolAgent:
     ) -> None:
         """Return when it has ended, or is to end; connect again if only the link ends.
 
-        Parameters
-        ----------
-        owner : Owner
-            Who we are.
-        ending : asyncio.Event
-            Set when it is to end.
-        tell : callable
-            Called regularly with what may be wrong with it, and whether it is so.
+        `tell` is called regularly with what may be wrong with it, and whether it is so.
         """
         watching = asyncio.create_task(self._watch(tell))
         try:
@@ -139,7 +107,7 @@ class PoolAgent:
         folder = Path(self._record.folder)
         told = ""
         while True:
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(5.0)
             silent = await self.is_silent()
             said = (await self.link.silent_error()).message if silent else ""
             for notice, holds in ((told, False), (said, True)):
@@ -149,7 +117,7 @@ class PoolAgent:
             tell(folder_removed(folder).message, not await asyncio.to_thread(can_connect, folder))
 
     def note_ranks(self) -> None:
-        """Remember which processes the ranks are, so that none is left at the end."""
+        """Remember the processes of ranks, so that none is left at the end."""
         self._ranks.update(
             ProcessRef(rank.pid, rank.start_ticks)
             for rank in self._record.ranks
@@ -157,7 +125,7 @@ class PoolAgent:
         )
 
     def ranks_have_started(self) -> bool:
-        """Tell whether no rank is still starting; one that has died later stays dead."""
+        """Tell whether no rank is still starting; one that dies later stays dead."""
         said = self.link.snapshot
         if not said or said.failure or said.stopping:
             return False
@@ -165,25 +133,25 @@ class PoolAgent:
 
     @property
     def pid(self) -> int | None:
-        """Its process, if it is known."""
+        """Its process ID, if it is known."""
         return self.process.pid if self.process else None
 
     async def is_silent(self) -> bool:
-        """Tell whether it is there, but does not answer; it is not waited for long at its end."""
+        """Tell whether it does not answer; if so, its end is not waited for as long."""
         self._silent = await self.link.is_silent()
         return self._silent
 
     def end(self) -> None:
         """Ask it to end, with all ranks; also one that is still importing torch."""
-        self.link.send(Stop())  # to one whose process we could not tell, too
+        self.link.send(Stop())  # also to an agent whose process is unknown
         if self.process:
             self.process.terminate()
 
     async def why_ended(self) -> Reason:
-        """Say why it has hung up, though nobody has asked it to."""
+        """Say why it has closed the connection, though nobody has asked it to."""
         assert self.process is not None
         try:
-            return agent_ended(self._record, await self.process.wait(_END_PATIENCE))
+            return agent_ended(self._record, await self.process.wait(patience.busy_answer))
         except asyncio.TimeoutError:
             return Reason(
                 "agent_failed", "The pool's agent closed its connection, so the pool was ended."
@@ -197,15 +165,18 @@ class PoolAgent:
         return too_slow(self._record, seconds)
 
     async def leave_nothing(self, unexpected: bool) -> None:
-        """End it, and leave no process and no file, whatever state it is in."""
+        """End it, and leave no process and no file, whatever its state."""
         if self.process:
             self.end()
             try:
-                await self.process.wait(_SILENT_PATIENCE if self._silent else _STOP_PATIENCE)
+                await self.process.wait(patience.answer if self._silent else patience.end)
             except asyncio.TimeoutError:
                 unexpected = True
                 self.process.kill()
-                await self._wait_for_killed(self.process)
+                try:
+                    await self.process.wait(patience.busy_answer)
+                except asyncio.TimeoutError:
+                    _LOG.warning("The agent of %s was killed, but has not ended", self._record.id)
         await self.link.close()
         stuck = await ended_now(await asyncio.to_thread(session_members, self._ranks))
         if unexpected:  # the agent could not end what had left the ranks' sessions
@@ -215,9 +186,3 @@ class PoolAgent:
             _LOG.warning("Killed, but still in system calls: %s of %s", pids, self._record.id)
         if self._record.folder:
             await asyncio.to_thread(shutil.rmtree, self._record.folder, ignore_errors=True)
-
-    async def _wait_for_killed(self, process: AgentProcess) -> None:
-        try:
-            await process.wait(_END_PATIENCE)
-        except asyncio.TimeoutError:
-            _LOG.warning("The agent of %s was killed, but has not ended", self._record.id)

@@ -19,8 +19,8 @@ from ..common.protocol.pool_record import PoolState
 from ..jobs.admin_policy import allowed_limit
 from ..placement.allocate_gpus import Allocator
 from ..placement.new_pool_record import new_record
-from ..placement.nodes.ranks_to_nodes import spread
 from ..placement.ranks_to_gpus import GpusTaken
+from ..placement.ranks_to_nodes import spread
 from ..placement.requests.request import PoolRequest
 from .discovery import Found, find_pools
 from .end_reasons import start_cancelled
@@ -34,32 +34,14 @@ Listener = Callable[[Pool], None]
 T = TypeVar("T")
 
 _KEPT = 20
-"""How many ended pools without a kernel are kept, to say why they ended."""
+"""How many ended pools without a kernel are kept, to show why they ended."""
 
 
 class PoolManager:
-    """Start, find, adopt and stop pools.
+    """Starts, finds, adopts and stops pools; with `watch`, pools follow which ranks are busy.
 
-    Parameters
-    ----------
-    watch : bool
-        Whether pools follow which of their ranks are busy.
-    owner : Owner
-        What this process is, and how long its pools outlive it.
-    keep_warm : float
-        Seconds for which a zygote is kept after the last pool; 0 is for having none.
-    engine : str
-        What starts ranks on other nodes if a request does not say; empty for what is around.
-
-    Attributes
-    ----------
-    pools : dict
-        By id. Of the ended pools, the last one of each kernel is kept, to say why it ended, and
-        the last `_KEPT` of those without a kernel.
-    zygotes : ZygoteRegistry
-        The warm ones.
-    engine : str
-        As given.
+    `keep_warm` is how long a zygote is kept after the last pool, in seconds; 0 is for having none.
+    `engine` starts ranks on other nodes if a request does not say; empty for the cluster around us.
     """
 
     def __init__(
@@ -70,6 +52,7 @@ class PoolManager:
         engine: str = "",
     ) -> None:
         self.pools: dict[str, Pool] = {}
+        """Of ended ones, the last of each kernel and the last `_KEPT` without a kernel."""
         self.zygotes = ZygoteRegistry(keep_warm)
         raise_limit()  # also for the pools that we adopt
         self._watch = watch
@@ -81,13 +64,7 @@ class PoolManager:
         self._tasks = Tasks()
 
     def listen(self, changed: Listener, removed: Callable[[str], None]) -> Callable[[], None]:
-        """Call back at each change of a pool, and with its id when one is forgotten.
-
-        Returns
-        -------
-        callable
-            Stops the calls.
-        """
+        """Call back at each change of a pool, and with its ID when it is forgotten."""
         self._listeners.add(changed)
         self._removal_listeners.add(removed)
 
@@ -98,15 +75,7 @@ class PoolManager:
         return stop
 
     async def create(self, request: PoolRequest) -> Pool:
-        """Begin to start a pool.
-
-        Raises
-        ------
-        DistError
-            If the kernel has a pool already, the request cannot be placed, or this process may not
-            open enough files; if GPUs are taken for now, and it may `wait`, the pool is `PENDING`
-            until they are not.
-        """
+        """Begin to start a pool; it is `PENDING` while it waits for GPUs, if it may."""
         kernel = request.kernel_id
         if (running := self.for_kernel(kernel)) or kernel in self._starting:
             count = running.record.world_size if running else 0  # while it waits in line, too
@@ -138,11 +107,9 @@ class PoolManager:
         finally:
             cancelled = kernel and kernel not in self._starting  # it was shut down meanwhile
             self._starting.discard(kernel or "")
-        if cancelled:
-            if allocation:
-                allocation.close()
-            raise start_cancelled()
         try:
+            if cancelled:
+                raise start_cancelled()
             check_open_files(record.world_size, SERVER_EACH if self._watch else CLIENT_EACH)
         except DistError:
             if allocation:
@@ -157,16 +124,10 @@ class PoolManager:
         return pool
 
     async def adopt_unserved(self) -> list[Pool]:
-        """Adopt the pools of a server that is gone."""
+        """Adopt the pools of a server that has ended."""
         found = await asyncio.to_thread(lambda: list(find_pools()))
         lost = [one for one in found if one.config.owner_kind == SERVER and not one.has_server]
-        adopted = []
-        for one in lost:
-            try:
-                adopted.append(self.adopt(one))
-            except Exception:  # of another version of this package, perhaps; the rest are adopted
-                _LOG.exception("The pool in %s cannot be adopted", one.folder)
-        return adopted
+        return [self.adopt(one) for one in lost]
 
     def adopt(self, found: Found) -> Pool:
         """Attach to a pool that runs already; if we are attached, return it as it is."""
@@ -183,13 +144,7 @@ class PoolManager:
         self._tell_removed(pool_id)
 
     def get(self, pool_id: str) -> Pool:
-        """Return a pool.
-
-        Raises
-        ------
-        DistError
-            If there is none with this id.
-        """
+        """Return a pool; raise `DistError` if there is none with this ID."""
         try:
             return self.pools[pool_id]
         except KeyError:
@@ -204,17 +159,14 @@ class PoolManager:
         return next((p for p in self.live() if kernel_id and p.record.kernel_id == kernel_id), None)
 
     async def stop_for_kernel(self, kernel_id: str) -> None:
-        """Stop the pool of a kernel that is gone for good, and forget it.
-
-        If another notebook uses the pool too, it goes on and belongs to that one.
-        """
+        """Stop the pool of a kernel that has ended for good, unless another notebook uses it."""
         self._starting.discard(kernel_id)
         if (pool := self.for_kernel(kernel_id)) and not self.hand_over(pool):
             await pool.stop()
         self._forget_ended_of(kernel_id)
 
     def hand_over(self, pool: Pool) -> bool:
-        """Give a pool whose kernel is gone to another notebook that uses it, if there is one."""
+        """Give the pool of an ended kernel to another notebook that uses it, if there is one."""
         for attachment in pool.record.attachments:
             successor = attachment.kernel_id
             if successor and successor != pool.record.kernel_id and not self.for_kernel(successor):
@@ -238,7 +190,7 @@ class PoolManager:
         await self.zygotes.close()
 
     def _forget_ended_of(self, kernel_id: str | None) -> None:
-        """Forget a kernel's ended pools; of the others, which may be anybody's, the oldest."""
+        """Forget a kernel's ended pools; of those without a kernel, the oldest."""
         ended = [
             pool_id
             for pool_id, pool in self.pools.items()
@@ -259,7 +211,7 @@ class PoolManager:
 
 
 def _tell(listener: Callable[[T], None], news: T) -> None:
-    """Call a listener; its mistake is no fault of the pool, nor of the other listeners."""
+    """Call a listener; its error must affect neither the pool nor other listeners."""
     try:
         listener(news)
     except Exception:

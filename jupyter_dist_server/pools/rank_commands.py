@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..client.agent_link import can_connect, folder_removed
 from ..client.cell_execution import Execution
-from ..client.interrupt import interrupter_of
+from ..client.interrupt import Interrupter, interrupter_of
 from ..common.background_tasks import Tasks
 from ..common.errors import DistError
 from ..common.protocol.agents.agent_messages import Extend, Kill, Restart
@@ -23,47 +25,22 @@ from .pool_agent import PoolAgent
 from .stack_and_log import check_running
 
 
+@dataclass(eq=False)
 class RankCommands:
     """Commands to the ranks of one pool.
 
-    Parameters
-    ----------
-    pool : LiveRecord
-        What is known of the pool.
-    agent : PoolAgent
-        Its agent.
-    tasks : Tasks
-        Owns what goes on after a command.
-    timeout : float
-        Seconds that new ranks may take.
-    give_up : callable
-        Ends the pool, for a reason.
+    `_timeout` is how long new ranks may take, in seconds. Each command raises `DistError` if the
+    pool is not running, lacks one of the ranks, or its agent is needed and does not answer.
     """
 
-    def __init__(
-        self,
-        pool: LiveRecord,
-        agent: PoolAgent,
-        tasks: Tasks,
-        timeout: float,
-        give_up: Callable[[Reason], None],
-    ) -> None:
-        self._pool = pool
-        self._record = pool.record
-        self._agent = agent
-        self._tasks = tasks
-        self._timeout = timeout
-        self._give_up = give_up
+    _pool: LiveRecord
+    _agent: PoolAgent
+    _tasks: Tasks
+    _timeout: float
+    _give_up: Callable[[Reason], None]
 
     async def interrupt(self, ranks: Iterable[int] | None = None) -> None:
-        """Interrupt some ranks; or begin to stop whatever all of them run, as Stop does.
-
-        Raises
-        ------
-        DistError
-            If the pool is not running, or lacks one of `ranks`, or one of them can be interrupted
-            by the pool's agent alone, and that does not answer.
-        """
+        """Interrupt some ranks; or begin to stop whatever all of them run, as Stop does."""
         self._check_running("interrupt")
         if ranks is None:
             self._tasks.add(self._stop_cells())
@@ -71,27 +48,23 @@ class RankCommands:
         chosen = self._checked(ranks)
         silent: set[int] = set()
         with contextlib.suppress(FileNotFoundError):  # the pool has ended meanwhile
-            async with interrupter_of(Path(self._record.folder), self._agent.link) as interrupter:
+            async with self._interrupter() as interrupter:
                 silent = await interrupter.interrupt(Execution(chosen, lambda *_: None))
         if silent:
             await self._check_heard()
 
+    def _interrupter(self) -> AbstractAsyncContextManager[Interrupter]:
+        return interrupter_of(Path(self._pool.record.folder), self._agent.link)
+
     async def _stop_cells(self) -> None:
         with contextlib.suppress(FileNotFoundError):  # the pool has ended meanwhile
-            async with interrupter_of(Path(self._record.folder), self._agent.link) as interrupter:
+            async with self._interrupter() as interrupter:
                 await interrupter.stop_all()
 
     async def kill(self, ranks: Iterable[int]) -> None:
-        """End some ranks at once, whatever they do; their variables are lost.
-
-        Raises
-        ------
-        DistError
-            If the pool is not running, or one of `ranks` is dead or unknown, or its agent does not
-            answer.
-        """
+        """End some ranks at once; their variables are lost."""
         self._check_running("kill ranks")
-        chosen = [self._record.ranks[rank] for rank in self._checked(ranks)]
+        chosen = [self._pool.record.ranks[rank] for rank in self._checked(ranks)]
         for rank in chosen:
             check_running(rank)
         pids = [rank.pid for rank in chosen if rank.pid]
@@ -99,22 +72,10 @@ class RankCommands:
         await self._check_heard()
 
     async def extend(self, seconds: float | None) -> None:
-        """Let the pool run longer than its time limit; the time that it was idle is forgotten.
-
-        Parameters
-        ----------
-        seconds : float or None
-            By how much longer, if at all.
-
-        Raises
-        ------
-        DistError
-            If the pool is not running, has no time limit, or may not run as long, or its agent
-            does not answer.
-        """
+        """Let the pool run some seconds longer, if any are given, and forget its idle time."""
         self._check_running("run longer")
         if seconds is not None:
-            limit = self._record.time_limit
+            limit = self._pool.record.time_limit
             if limit is None:
                 message = "The pool has no time limit, so it cannot be extended."
                 raise DistError("bad_request", message, field="time")
@@ -127,32 +88,22 @@ class RankCommands:
     ) -> None:
         """Replace some or all ranks; their variables are lost.
 
-        Parameters
-        ----------
-        ranks : iterable of int or None
-            Those; `None` for all.
-        without_lost_nodes : bool
-            Whether to go on with the ranks of the other nodes alone, which get new numbers.
-
-        Raises
-        ------
-        DistError
-            If the pool is not running, or lacks one of `ranks`, or no node of it is lost, or its
-            folder was removed, or its agent does not answer.
+        With `without_lost_nodes`, the pool goes on with the ranks of the other nodes, which get new
+        numbers.
         """
         self._check_running("restart")
-        if without_lost_nodes and not self._record.lost_nodes:
+        if without_lost_nodes and not self._pool.record.lost_nodes:
             raise DistError(
                 "bad_request",
                 "No node of the pool is lost.",
                 "%dist_restart replaces all ranks, with --ranks some.",
                 field="without_lost_nodes",
             )
-        chosen = self._checked(range(self._record.world_size) if ranks is None else ranks)
-        folder = Path(self._record.folder)
+        chosen = self._checked(range(self._pool.record.world_size) if ranks is None else ranks)
+        folder = Path(self._pool.record.folder)
         if not await asyncio.to_thread(can_connect, folder):
             raise folder_removed(folder).error()
-        await self._check_heard()  # first, as a pool whose ranks do not come is ended
+        await self._check_heard()  # first: a pool whose new ranks are late is ended
         self._check_running("restart")
         self.expect_new_ranks()
         self._agent.link.send(Restart(chosen, without_lost_nodes))
@@ -164,19 +115,19 @@ class RankCommands:
 
     async def _limit_restart(self) -> None:
         """End a pool whose new ranks are not ready in time."""
-        generation = self._record.generation
+        generation = self._pool.record.generation
         deadline = time.monotonic() + self._timeout
-        while self._record.state is PoolState.CONFIGURING:
+        while self._pool.record.state is PoolState.CONFIGURING:
             if (left := deadline - time.monotonic()) > 0:
-                await self._pool.changed_since(self._record.version, left)
+                await self._pool.changed_since(self._pool.record.version, left)
             else:
-                if self._record.generation in (generation, generation + 1):
+                if self._pool.record.generation in (generation, generation + 1):
                     self._give_up(self._agent.why_late(self._timeout))
                 return
 
     def _checked(self, ranks: Iterable[int]) -> list[int]:
         chosen = list(ranks)
-        check_ranks(chosen, self._record.world_size)
+        check_ranks(chosen, self._pool.record.world_size)
         return chosen
 
     async def _check_heard(self) -> None:
@@ -185,9 +136,9 @@ class RankCommands:
             raise await self._agent.link.silent_error()
 
     def _check_running(self, what: str) -> None:
-        if self._record.state is not PoolState.RUNNING:
+        if self._pool.record.state is not PoolState.RUNNING:
             raise DistError(
                 "pool_not_running",
-                f"The pool cannot {what}: its state is {self._record.state.value}.",
-                "Start a pool with %dist_init." if self._record.state.ended else "",
+                f"The pool cannot {what}: its state is {self._pool.record.state.value}.",
+                "Start a pool with %dist_init." if self._pool.record.state.ended else "",
             )

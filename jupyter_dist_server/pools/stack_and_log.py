@@ -19,18 +19,9 @@ from ..common.rank_specs import check_ranks
 from ..verdicts.ask_and_explain import explain
 from ..verdicts.verdict import Verdict
 
-PATIENCE = 2.0
-"""Seconds within which a rank answers."""
-
 
 def find_rank(record: PoolRecord, rank: int) -> RankRecord:
-    """Return a rank of a pool.
-
-    Raises
-    ------
-    DistError
-        If there is none, or none yet.
-    """
+    """Return a rank of a pool; raise `DistError` if there is none, or none yet."""
     check_ranks([rank], record.world_size)
     if not record.ranks:
         raise DistError("pool_not_running", "The pool waits for GPUs: it has no ranks yet.")
@@ -46,7 +37,7 @@ def check_pool_runs(record: PoolRecord) -> None:
 
 
 def check_running(found: RankRecord) -> None:
-    """Raise `DistError` unless a rank is there to be asked, or killed."""
+    """Raise `DistError` if a rank is starting or dead."""
     if found.state == "starting":
         raise _starting(found)
     if found.state == "dead":
@@ -64,13 +55,7 @@ def _starting(rank: RankRecord) -> DistError:
 
 
 async def stack_of(record: PoolRecord, rank: int) -> str:
-    """Return where all Python threads of a rank are.
-
-    Raises
-    ------
-    DistError
-        If the rank is not there, is dead, or does not answer.
-    """
+    """Return the stacks of all Python threads of a rank; raise `DistError` if it cannot answer."""
     found = find_rank(record, rank)
     if record.state.ended:
         raise pool_ended()
@@ -81,7 +66,7 @@ async def stack_of(record: PoolRecord, rank: int) -> str:
     except FileNotFoundError:  # this very moment; the record will say so soon
         raise pool_ended() from None
     if said is None and (record.state.ended or found.pid != process):
-        return await stack_of(record, rank)  # whoever was asked has gone meanwhile
+        return await stack_of(record, rank)  # that process has ended meanwhile
     if said is None:
         check_running(found)  # it may have died meanwhile
         raise await _silent(found)
@@ -90,12 +75,13 @@ async def stack_of(record: PoolRecord, rank: int) -> str:
 
 async def _ask_for_stack(folder: Path, rank: int) -> StackReply | None:
     async with RankConnection(folder) as connection:
-        replies = await connection.request(StackRequest(), StackReply, [rank], timeout=PATIENCE)
+        limit = 2 * patience.answer
+        replies = await connection.request(StackRequest(), StackReply, [rank], timeout=limit)
         return replies.get(rank)
 
 
 def pool_ended() -> DistError:
-    """Return what to raise if a pool ends while it is asked."""
+    """Return the error for a pool that ends while it is asked."""
     return DistError(
         "pool_not_running",
         "The pool has ended, and its ranks with it.",
@@ -119,13 +105,7 @@ async def _silent(rank: RankRecord) -> DistError:
 
 
 async def verdict_of(record: PoolRecord, older_than: float | None) -> Verdict | None:
-    """Return why ranks of a running pool have waited since some time; `None` if none does.
-
-    Raises
-    ------
-    DistError
-        If the pool is not running.
-    """
+    """Return why ranks of a running pool have waited since some time; `None` if none does."""
     check_pool_runs(record)
     try:
         async with RankConnection(Path(record.folder)) as connection:
@@ -144,13 +124,7 @@ async def verdict_of(record: PoolRecord, older_than: float | None) -> Verdict | 
 
 
 async def log_of(record: PoolRecord, rank: int) -> list[str]:
-    """Return the last lines that a rank wrote, be it alive or dead; see `RankLogs`.
-
-    Raises
-    ------
-    DistError
-        If there is no such rank, or its agent does not answer, or not yet.
-    """
+    """Return the last lines that a rank wrote, be it alive or dead; see `RankLogs`."""
     found = find_rank(record, rank)
     try:
         return await asyncio.wait_for(_ask_agent(Path(record.folder), rank), patience.node)

@@ -64,14 +64,14 @@ async def test_an_agent_waits_no_longer_than_somebody_may_come(why: str) -> None
     child = subprocess.Popen(["sleep", "1000"])
     attachments = Attachments(ProcessRef.of(child.pid), 0.0, lambda: None, lambda: None)
     attachments.open()
-    waiting = asyncio.create_task(attachments.wait_for_first(PATIENCE))
+    waiting = asyncio.create_task(attachments.first.wait())
     await asyncio.wait([waiting], timeout=0.1)
     assert not waiting.done()
     client = cast(Client, Connection())
     if why == "attached":
         attachments.add(client, Attachment.of_this_process(KERNEL))
     elif why == "stopped again":
-        attachments.wait_for_nobody()
+        attachments.first.set()
     else:
         child.kill()
     begun = time.monotonic()

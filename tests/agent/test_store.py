@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 import torch.distributed as dist
 
-from jupyter_dist_server.agent.store.key_values import KeyValues
-from jupyter_dist_server.agent.store.store_server import StoreServer
+from jupyter_dist_server.agent.store import KeyValues, serve_store
 from jupyter_dist_server.common.pool_folder import store_socket
 from jupyter_dist_server.rank.group.pool_store import PoolStore
 
@@ -30,9 +29,7 @@ Client = Callable[[], PoolStore]
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[Client]:
     """Return what makes clients of a store that is served here."""
-    values = KeyValues()
-    server = StoreServer(tmp_path, values.answer)
-    await server.open()
+    server = await serve_store(tmp_path, KeyValues().answer)
     made: list[PoolStore] = []
 
     def make() -> PoolStore:
@@ -42,6 +39,7 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
     yield make
     for store in made:
         store.break_waits()
+    server.close()
 
 
 def use(store: dist.Store) -> list[Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.engines import ray
+from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.engines.ray import Ray
 
 
@@ -24,7 +24,7 @@ def refusal(folder: Path, script: str, **environment: str) -> DistError:
 
 
 def test_a_cluster_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray, "_PATIENCE", 0.5)
+    monkeypatch.setattr(patience, "factor", 0.5 / 60)
     refused = refusal(tmp_path, "exec sleep 600", RAY_ADDRESS="10.0.0.1:6379")
     assert refused.message == "The Ray cluster at 10.0.0.1:6379 did not answer within 0.5 s."
     assert "Run “ray status” on this machine. If that fails too, start Ray again" in refused.hint

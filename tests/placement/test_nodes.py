@@ -15,8 +15,8 @@ from jupyter_dist_server.common.protocol.pool_record import PoolRecord, PoolStat
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 from jupyter_dist_server.notebook.magics.option_parser import read_node_map
 from jupyter_dist_server.notebook.reuse_pool import can_reuse
-from jupyter_dist_server.placement.new_pool_record import assigned, new_record, place_ranks
-from jupyter_dist_server.placement.nodes.ranks_to_nodes import Spread, spread
+from jupyter_dist_server.placement.new_pool_record import Allocation, new_record, place_ranks
+from jupyter_dist_server.placement.ranks_to_nodes import Spread, spread
 from jupyter_dist_server.placement.requests.request import PoolRequest
 
 CPU = Inventory(reason=NO_GPU)
@@ -47,7 +47,7 @@ class Cluster:
         """Return the ranks of each node, and remember the record's fields."""
         request = self.request(**fields)
         self.here, nodes = spread(request, setting)
-        first = assigned(place_ranks(self.here, inventory), None)
+        first = Allocation(place_ranks(self.here, inventory)).fields
         if nodes is None:
             return {"": [rank.rank for rank in first["ranks"]]}
         self.fields = nodes.fields(first)
@@ -146,7 +146,7 @@ def test_gpus_that_only_other_nodes_have_are_named(cluster: Cluster) -> None:
         ({"nodes": 2, "engine": "local"}, "engine", "only the node of the notebook"),
         ({"nodes": 3, "num_ranks": 4, "ranks_per_node": 2}, "ranks_per_node", "4 ranks are not 2"),
         ({"node_map": [["n1", None]]}, "node_map", "Rank 0 must be on the node of the notebook"),
-        ({"node_map": [["n2", 0], ["n9", 0]]}, "node_map", "the node n9, which is none"),
+        ({"node_map": [["n2", 0], ["n9", 0]]}, "node_map", "names node n9, which is not"),
         ({"node_map": [["n2", 0], ["n1", 0]], "nodes": 3}, "node_map", "has 2 nodes, but"),
         ({"node_map": [["n2", 0], ["n1", 0]], "num_ranks": 3}, "node_map", "has 2 ranks, but"),
         ({"node_map": [["n2", 0]], "placement": "cycle"}, "placement", "GPUs of one machine"),

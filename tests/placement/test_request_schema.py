@@ -11,12 +11,32 @@ import pytest
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.engines.engine import Node
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
-from jupyter_dist_server.placement.nodes.cluster_nodes import Cluster, cluster_around
-from jupyter_dist_server.placement.request_schema import NOT_OFFERED, start_schema
+from jupyter_dist_server.placement.request_schema import (
+    Cluster,
+    cluster_around,
+    start_schema,
+)
 from jupyter_dist_server.placement.requests import field_checks
 from jupyter_dist_server.placement.requests.request import PoolRequest
 
 from ..bad_fields import BAD_FIELDS
+
+NOT_OFFERED = {
+    "ranks_per_node": "for magics and scripts only",
+    "node_map": "for magics and scripts only",
+    "node_python": "for magics and scripts only",
+    "performance": "for magics and scripts only",
+    "map": "for magics and scripts only",
+    "force": "overrides are for code, where readers see them",
+    "kernel_id": "the form knows the notebook",
+    "name": "the form knows its path",
+    "python": "the kernel's interpreter",
+    "cwd": "the notebook's folder",
+    "sys_path": "the kernel knows its own",
+    "base_env": "the kernel knows its environment",
+    "kernel_pid": "and who it is",
+}
+"""Fields of a `PoolRequest` that no form has, and why."""
 
 SPEED: dict[str, Any] = {"sm_count": 132, "clock_max": 1980}
 GPUS = tuple(Gpu(index, f"GPU-{index}", "H100", 80 << 30, "", "9.0", **SPEED) for index in range(2))

@@ -18,6 +18,7 @@ from zmq.utils.garbage import GarbageCollector
 
 from jupyter_dist_server.agent.ranks.rank_log import RankLogs
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.common.pool_folder import AGENT_SOCKET, create_folder, log_tail
 from jupyter_dist_server.common.protocol.pool_record import PoolRecord, PoolState, RankRecord
 from jupyter_dist_server.common.protocol.ranks.rank_messages import StackReply
@@ -88,7 +89,7 @@ async def test_of_a_silent_rank_on_another_node_its_node_is_said(
 async def test_the_log_of_a_rank_whose_agent_still_imports_torch(
     record: PoolRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stack_and_log, "PATIENCE", 0.05)
+    monkeypatch.setattr(patience, "factor", 0.01)
     with socket.socket(socket.AF_UNIX) as agent:
         agent.bind(str(Path(record.folder, AGENT_SOCKET)))
         agent.listen()  # and never answers

@@ -14,11 +14,11 @@ import pytest
 
 from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.common.processes.process_ref import ProcessRef
 from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.placement.new_pool_record import new_record
 from jupyter_dist_server.placement.requests.request import PoolRequest
-from jupyter_dist_server.pools import pool_agent
 from jupyter_dist_server.pools.pool_agent import PoolAgent
 from jupyter_dist_server.pools.processes.agent_process import AgentProcess
 
@@ -41,8 +41,8 @@ async def test_a_stopped_zygote_delays_a_start_by_seconds_and_no_stop(tmp_path: 
         zygote.suspend()
         await asyncio.wait_for(of_zygote.stop(), PATIENCE)
         assert of_zygote.record.state is PoolState.COMPLETED
-        await until(lambda: zygote not in zygotes(env))  # it has not told how its agent ended
         fresh = await start(manager, env, tmp_path)
+        await until(lambda stopped=zygote: stopped not in zygotes(env))
         await until(lambda: zygotes(env))
         (zygote,) = zygotes(env)
         zygote.suspend()
@@ -155,8 +155,7 @@ async def test_an_agent_that_even_sigkill_does_not_end_is_left_within_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As one that hangs in a system call of a driver."""
-    monkeypatch.setattr(pool_agent, "_STOP_PATIENCE", 0.1)
-    monkeypatch.setattr(pool_agent, "_END_PATIENCE", 0.1)
+    monkeypatch.setattr(patience, "factor", 0.01)
     monkeypatch.setattr(AgentProcess, "send_signal", lambda *_: None)
     folder = tmp_path / "pool"
     folder.mkdir()

@@ -1,7 +1,7 @@
 """The agents on a pool's other nodes, as the first node's agent sees them.
 
-An engine starts them, and their stdin and stdout are our only connection: lines of JSON, as on an
-agent's control socket. No thread is needed for it, which would make forks unsafe.
+An engine starts them. Their stdin and stdout are the only connection: lines of JSON, as on an
+agent's control socket. It needs no thread, which would make forks unsafe.
 """
 
 from __future__ import annotations
@@ -10,105 +10,61 @@ import asyncio
 import contextlib
 import os
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from ...common.background_tasks import Tasks
+from ...common.patience import patience
 from ...common.pool_folder import log_tail, write_addresses
 from ...common.processes.python_command import python_command
-from ...common.protocol.agents.agent_messages import (
-    Command,
-    DescribeLease,
-    Log,
-    LogLines,
-    NodeGpus,
-    Ping,
-    Pong,
-    Snapshot,
-    StartRanks,
-    Stop,
-    StoreAnswer,
-    StoreQuestion,
-    WatchGpus,
-    decode_news,
-)
+from ...common.protocol.agents import agent_messages as messages
 from ...common.protocol.failure_reason import Reason
 from ...common.protocol.node_addresses import PoolNode, RankAddress
 from ...common.protocol.node_messages import NodeOrders
 from ...common.protocol.pool_file import PoolFile
 from ...common.protocol.store_messages import StoreReply, StoreRequest
 from ...common.version import version
-from ...engines.choose_engine import named
+from ...engines.choose_engine import engine_for
 from ...engines.start_failures import why_cancelled, why_not_started
 from ..control_socket import Client
 from .gpu_watchers import GpuWatchers
-from .node_link import FIRST_TRIPS, NodeLink, until_ended
-from .ranks_of_other_nodes import on_our_clock
+from .node_link import NodeLink, until_ended
 
 _HINT = "See %dist_status, and whether the node can be reached; then start again."
 _SLOW = "Check that the node can be reached; if it is slow, set a longer --timeout."
 _MODULE = "jupyter_dist_server.agent.agent_on_other_node"
-_BEAT = 1.0
-"""Seconds between two questions whether a node is there."""
 _MOST_MISSED = 7
-"""Questions that a node may leave without an answer: then its ranks count as dead."""
+"""Pings, one each second, that a node may leave unanswered before its ranks count as dead."""
 _START_SHARE = 0.75
-"""Part of the pool's time to start in which an agent on another node answers: it imports torch."""
-_WORDS_PATIENCE = 1.0
-"""Seconds within which an engine ends after its agent has."""
-_END_PATIENCE = 10.0
-"""Seconds within which agents on other nodes end their ranks, and themselves."""
+"""Part of the pool's time to start in which another node's agent must answer: it imports torch."""
 
 
+@dataclass(eq=False)
 class Nodes:
-    """The other nodes of a pool; none, if this is not the first one.
+    """The other nodes of a pool; on another node than the first, there are none."""
 
-    Parameters
-    ----------
-    folder : Path
-        The pool's private folder.
-    config : PoolFile
-        What ``pool.json`` holds.
-    heard : callable
-        Called with a node and the newest snapshot of its agent.
-    lost : callable
-        Called when a node is used no more, with the reason; see `lost_node`, too.
-    tell : callable
-        Sends news to a client.
-    gpus : GpuWatchers
-        Who wants to know of their GPUs.
-    ask_store : callable
-        Answers what ranks there ask of the process group's store.
-    """
+    _folder: Path
+    _config: PoolFile
+    _heard: Callable[[PoolNode, messages.Snapshot], None]
+    _lost: Callable[[Reason], None]
+    _tell: Callable[[Client, messages.LogLines], None]
+    _gpus: GpuWatchers
+    _ask_store: Callable[[StoreRequest], Awaitable[StoreReply]]
+    _addresses: dict[int, RankAddress] = field(init=False, default_factory=dict)
+    _left_out: list[str] = field(init=False, default_factory=list)
+    _tasks: Tasks = field(init=False, default_factory=Tasks)
+    _closing: bool = False
+    _described: messages.DescribeLease | None = None
 
-    def __init__(
-        self,
-        folder: Path,
-        config: PoolFile,
-        heard: Callable[[PoolNode, Snapshot], None],
-        lost: Callable[[Reason], None],
-        tell: Callable[[Client, LogLines], None],
-        gpus: GpuWatchers,
-        ask_store: Callable[[StoreRequest], Awaitable[StoreReply]],
-    ) -> None:
-        self._folder = folder
-        self._config = config
-        self._heard = heard
-        self._lost = lost
-        self._tell = tell
-        self._gpus = gpus
-        self._ask_store = ask_store
-        others = list(enumerate(config.nodes))[1:] if config.node == 0 else []
+    def __post_init__(self) -> None:
+        others = list(enumerate(self._config.nodes))[1:] if self._config.node == 0 else []
         self._links = [NodeLink(number, node) for number, node in others]
-        self._addresses: dict[int, RankAddress] = {}
-        self._left_out: list[str] = []
-        self._tasks = Tasks()
-        self._closing = False
-        self._described: DescribeLease | None = None
 
     def open(self) -> None:
         """Start the agents."""
@@ -122,17 +78,21 @@ class Nodes:
         """The local processes that stand for them."""
         return {link.process.pid for link in self._links if link.process}
 
-    def lost_node(self, rank: int) -> NodeLink | None:
-        """Return a rank's node if it is used no more."""
-        return next((li for li in self._links if li.why_lost and rank in li.node.ranks), None)
+    def note_lost(self, ranks: list[messages.RankState]) -> None:
+        """Note that the ranks of lost nodes are dead."""
+        lost = {rank: link for link in self._links if link.why_lost for rank in link.node.ranks}
+        for record in ranks:
+            if record.state != "dead" and (link := lost.get(record.rank)):
+                record.failure = link.failure if record.state == "starting" else None
+                record.state, record.since, record.exit = "dead", time.time(), link.why_lost
 
     @property
     def lost(self) -> list[str]:
-        """The nodes that are used no more."""
+        """The names of lost nodes."""
         return [link.node.name for link in self._links if link.why_lost]
 
     def resize(self, config: PoolFile, kept: Sequence[int]) -> None:
-        """Forget the nodes that are lost; `kept` are the earlier numbers of the other ranks."""
+        """Forget the lost nodes; `kept` are the earlier numbers of the other ranks."""
         self._config = config
         self._left_out += self.lost
         self._links = [link for link in self._links if not link.why_lost]
@@ -142,8 +102,8 @@ class Nodes:
         self._addresses = {new: known[old] for new, old in enumerate(kept) if old in known}
         write_addresses(self._folder, self._addresses)
 
-    def start(self, order: StartRanks) -> None:
-        """Have ranks started; on a node that was lost, by another agent."""
+    def start(self, order: messages.StartRanks) -> None:
+        """Have ranks started; on a lost node, by another agent."""
         for place, link in enumerate(self._links):
             mine = [rank for rank in order.ranks if rank in link.node.ranks]
             if mine and link.why_lost:
@@ -156,36 +116,38 @@ class Nodes:
             if link.is_up:
                 link.send(link.order)
 
-    def send(self, ranks: Collection[int], command: Callable[[list[int]], Command]) -> None:
-        """Pass a command on to those nodes that some ranks are on."""
+    def send(
+        self, ranks: Collection[int], command: Callable[[list[int]], messages.Command]
+    ) -> None:
+        """Pass a command to the nodes of some ranks."""
         for link in self._links:
             if mine := [rank for rank in ranks if rank in link.node.ranks]:
                 link.send(command(mine))
 
     def ask_log(self, client: Client, rank: int) -> None:
-        """Tell a client the last lines of a rank, once they have come."""
+        """Send a client the last lines of a rank, once they arrive."""
         link = next(link for link in self._links if rank in link.node.ranks)
         if link.why_lost:
-            self._tell(client, LogLines([]))
+            self._tell(client, messages.LogLines([]))
         else:
             link.asked.append(client)
-            link.send(Log(rank))
+            link.send(messages.Log(rank))
 
     def sample(self) -> None:
-        """Have GPUs sampled there as those want who look at them."""
+        """Have GPUs sampled as the clients that display them want."""
         for link in self._links:
             settings = self._gpus.settings(link.node.name)
             if (link.is_up or link.why_lost) and link.sampled != settings:
                 link.sampled = settings
-                link.send(WatchGpus(settings, [link.node.name]))
-                if settings and link.why_lost:  # that was forgotten while nobody asked
-                    self._gpus.tell(NodeGpus(link.node.name, trouble=link.trouble))
+                link.send(messages.WatchGpus(settings, [link.node.name]))
+                if settings and link.failure:  # forgotten while no client asked
+                    self._tell_trouble(link, link.failure)
 
-    def describe(self, said: DescribeLease) -> None:
-        """Have the agents there say something of the pool to the users of their nodes."""
+    def describe(self, said: messages.DescribeLease) -> None:
+        """Have the agents describe the pool to the users of their nodes."""
         self._described = said
         for link in self._links:
-            if link.is_compared:
+            if link.trips:
                 self._describe(link)
 
     async def _follow(self, link: NodeLink) -> None:
@@ -194,11 +156,19 @@ class Nodes:
         with theirs, log.open("wb") as file:
             python = self._config.node_python or sys.executable
             command = python_command(python, _MODULE)
-            engine = named(self._config.engine)
+            engine = engine_for({}, self._config.engine)
             try:
                 gpus = {self._config.ranks[rank].device for rank in link.node.ranks} - {"cpu"}
-                link.process = engine.start(
-                    link.node.name, command, theirs.fileno(), file, len(gpus), self._environment()
+                command, environment = engine.on_node(
+                    link.node.name, command, len(gpus), self._environment()
+                )
+                link.process = subprocess.Popen(
+                    command,
+                    env=environment,
+                    stdin=theirs.fileno(),
+                    stdout=theirs.fileno(),
+                    stderr=file,
+                    start_new_session=True,
                 )
             except OSError as error:
                 ours.close()
@@ -212,7 +182,7 @@ class Nodes:
             while line := await reader.readline():
                 link.missed = 0
                 self._take(link, line)
-        await until_ended([link], _WORDS_PATIENCE)  # the engine may still say why
+        await until_ended([link], patience.answer)  # the engine may still say why
         words = log_tail(log)
         if link.is_up:
             self._lose(link, why_cancelled(words) or "the agent on {node} ended")
@@ -221,7 +191,7 @@ class Nodes:
             self._lose(link, why_cancelled(words) or "no agent started on {node}", reason)
 
     def _environment(self) -> dict[str, str]:
-        """Return ours, without which GPUs the pool has on this node."""
+        """Return our environment, without the CUDA mask of this node."""
         environment = dict(os.environ)
         environment.pop("CUDA_VISIBLE_DEVICES", None)
         visible = self._config.visible
@@ -229,36 +199,34 @@ class Nodes:
 
     def _take(self, link: NodeLink, line: bytes) -> None:
         try:
-            news = decode_news(line)
+            news = messages.decode_news(line)
         except ValueError:  # a line that something else printed
             return
-        if isinstance(news, LogLines) and link.asked:
+        if isinstance(news, messages.LogLines) and link.asked:
             self._tell(link.asked.popleft(), news)
-        elif isinstance(news, Pong):
-            link.clock.add(news.sent, news.answered, time.time())
-            if not link.is_compared:  # it is to be known before ranks tell of times
-                self._ask(link)
-            elif link.clock.count == FIRST_TRIPS:
+        elif isinstance(news, messages.Pong):
+            link.note_trip(news.sent, news.answered, time.time())
+            if len(link.trips) == 1:
                 self._describe(link)
-        elif isinstance(news, NodeGpus):
+        elif isinstance(news, messages.NodeGpus):
             self._gpus.tell(news)
-        elif isinstance(news, StoreQuestion):
+        elif isinstance(news, messages.StoreQuestion):
             self._tasks.add(self._answer_store(link, news))
-        elif isinstance(news, Snapshot):
+        elif isinstance(news, messages.Snapshot):
             if not link.is_up:
                 link.is_up = True
                 self._addresses |= news.addresses
                 write_addresses(self._folder, self._addresses)
+                self._ask(link)  # before it forks, to know its clock before ranks tell of times
                 if link.order:
                     link.send(link.order)
-                self._ask(link)
                 self.sample()
             # If it ends although we have not said so, `_follow` knows why once it has ended.
             if not news.stopping or news.failure or self._closing:
-                self._heard(link.node, on_our_clock(news, link.clock.ahead or 0.0))
+                self._heard(link.node, link.on_our_clock(news))
 
-    async def _answer_store(self, link: NodeLink, asked: StoreQuestion) -> None:
-        link.send(StoreAnswer(asked.number, await self._ask_store(asked.request)))
+    async def _answer_store(self, link: NodeLink, asked: messages.StoreQuestion) -> None:
+        link.send(messages.StoreAnswer(asked.number, await self._ask_store(asked.request)))
 
     def _describe(self, link: NodeLink) -> None:
         if said := self._described:
@@ -266,17 +234,17 @@ class Nodes:
             link.send(msgspec.structs.replace(said, ends_by=ends_by, idle_since=idle_since))
 
     def _ask(self, link: NodeLink) -> None:
-        """Ask for an answer, and tell the node how wrong its clock is."""
-        link.send(Ping(time.time(), link.clock.ahead))
+        """Ping, and tell the node how far its clock is ahead."""
+        link.send(messages.Ping(time.time(), link.ahead))
 
     async def _beat(self) -> None:
-        """Ask all nodes regularly; one that does not answer is used no more."""
-        patience = _START_SHARE * self._config.timeout
+        """Ping all nodes each second; one that does not answer is lost."""
+        limit = _START_SHARE * self._config.timeout
         while True:
-            await asyncio.sleep(_BEAT)
+            await asyncio.sleep(1.0)
             for link in self._links:
-                if not link.is_up and time.monotonic() - link.begun > patience:
-                    self._lose(link, f"{{node}} has not answered for {patience:.0f} s", hint=_SLOW)
+                if not link.is_up and time.monotonic() - link.begun > limit:
+                    self._lose(link, f"{{node}} has not answered for {limit:.0f} s", hint=_SLOW)
                 if link.is_up and not link.why_lost:
                     link.missed += 1
                     self._ask(link)
@@ -285,7 +253,7 @@ class Nodes:
                         self._lose(link, f"{{node}} has been unreachable since {since}")
 
     def give_up(self, node: PoolNode, reason: Reason) -> None:
-        """Use a node no more whose ranks cannot start."""
+        """Count a node as lost whose ranks cannot start."""
         for link in self._links:
             if link.node == node:
                 self._lose(link, "{node} cannot start ranks", reason)
@@ -293,27 +261,29 @@ class Nodes:
     def _lose(
         self, link: NodeLink, why: str, reason: Reason | None = None, hint: str = _HINT
     ) -> None:
-        """Use a node no more; `why` has a place for the node."""
+        """Count a node as lost; `why` has a place for the node."""
         if self._closing or link.why_lost:
             return
         link.why_lost = why.format(node=f"its node {link.node.name}")
         for client in link.asked:
-            self._tell(client, LogLines([]))
+            self._tell(client, messages.LogLines([]))
         link.asked.clear()
         link.end()
         said = why.format(node=f"node {link.node.name}")
-        link.trouble = said = f"{said[0].upper()}{said[1:]}."
-        link.failure = reason or Reason("node_failed", said, hint)
+        link.failure = reason or Reason("node_failed", f"{said[0].upper()}{said[1:]}.", hint)
         self._gpus.forget(link.node.name)
-        self._gpus.tell(NodeGpus(link.node.name, trouble=said))
+        self._tell_trouble(link, link.failure)
         self._lost(link.failure)
+
+    def _tell_trouble(self, link: NodeLink, why: Reason) -> None:
+        self._gpus.tell(messages.NodeGpus(link.node.name, trouble=why.message))
 
     async def close(self) -> None:
         """Stop the agents, and wait until they have ended."""
         self._closing = True
         for link in self._links:
-            link.send(Stop())
-        await until_ended(self._links, _END_PATIENCE)
+            link.send(messages.Stop())
+        await until_ended(self._links, patience.node)
         for link in self._links:
             link.end()
         await self._tasks.cancel()

@@ -1,21 +1,20 @@
-"""The first node's agent, as that on another node sees it: it obeys, and must be heard."""
+"""The first node's agent, as the agent on another node sees it: it orders, and must be heard."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ...common.patience import patience
 from ...common.pool_folder import write_ahead
-
-_LOOK = 1.0
-"""Seconds between two looks at when it was last heard."""
-PATIENCE = 10.0
-"""Seconds without a word after which this node is cut off: its ranks are used no more, and end."""
+from ...common.protocol.agents.agent_messages import StoreAnswer, StoreQuestion
+from ...common.protocol.store_messages import StoreReply, StoreRequest
 
 
 async def stream_of(source: int, target: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -33,17 +32,17 @@ async def stream_of(source: int, target: int) -> tuple[asyncio.StreamReader, asy
 
 
 class FirstNode:
-    """Ends this agent once the first node's is silent, or has gone.
-
-    Parameters
-    ----------
-    gone : callable
-        Ends it.
-    """
+    """Calls `gone` once the first node's agent is silent, or has ended; asks it for the store."""
 
     def __init__(self, gone: Callable[[], object]) -> None:
         self._gone = gone
         self._heard = time.monotonic()
+        self._numbers = itertools.count()
+        self._asked: dict[int, asyncio.Future[StoreReply]] = {}
+
+    def open(self, tell: Callable[[StoreQuestion], None]) -> None:
+        """Begin to ask for the store; `tell` sends a question."""
+        self._tell = tell
 
     def note(self) -> None:
         """Note that it was heard."""
@@ -56,7 +55,22 @@ class FirstNode:
 
     async def watch(self, serving: asyncio.Task[None]) -> None:
         """Wait until it has hung up, or was not heard for too long."""
-        while not serving.done() and time.monotonic() - self._heard < PATIENCE:
+        while not serving.done() and time.monotonic() - self._heard < patience.node:
             # That it failed is logged by its owner; its end is an end like any other.
-            await asyncio.wait([serving], timeout=_LOOK)
+            await asyncio.wait([serving], timeout=1.0)
         self._gone()
+
+    async def ask_store(self, request: StoreRequest) -> StoreReply:
+        """Ask the store for a rank of this node; the rank itself limits the wait."""
+        number = next(self._numbers)
+        self._asked[number] = asyncio.get_running_loop().create_future()
+        try:
+            self._tell(StoreQuestion(number, request))
+            return await self._asked[number]
+        finally:
+            del self._asked[number]
+
+    def hear_store(self, answer: StoreAnswer) -> None:
+        """Pass on an answer of the store; the rank that asked may be gone."""
+        if (asked := self._asked.get(answer.number)) and not asked.done():
+            asked.set_result(answer.reply)

@@ -1,4 +1,4 @@
-"""Who wants to know of the GPUs of other nodes, and what was last said of these."""
+"""The clients that watch GPUs of other nodes, and the last news of these."""
 
 from __future__ import annotations
 
@@ -12,22 +12,16 @@ from ..control_socket import Client
 
 
 class GpuWatchers:
-    """Passes what samplers say to those clients that have asked for it.
-
-    Parameters
-    ----------
-    tell : callable
-        Sends news to a client.
-    """
+    """Passes news of samplers to the clients that have asked for it."""
 
     def __init__(self, tell: Callable[[Client, NodeGpus], None]) -> None:
         self._tell = tell
         self._wanted: dict[Client, WatchGpus] = {}
         self._last: dict[tuple[str, type], NodeGpus] = {}
-        """By node and kind: what is said once only, for who comes later."""
+        """By node and kind; a later client gets what is said only once."""
 
     def note(self, client: Client, wanted: WatchGpus) -> None:
-        """Note what a client wants from now on, and tell it what the others know."""
+        """Note what a client wants from now on, and tell it what is known."""
         self._wanted[client] = wanted
         for node in wanted.nodes:
             for told in [told for (name, _), told in self._last.items() if name == node]:
@@ -38,7 +32,7 @@ class GpuWatchers:
         self._wanted.pop(client, None)
 
     def settings(self, node: str) -> SamplerSettings | None:
-        """Return how a node is to be sampled for all of them; `None` if nobody asks."""
+        """Return how to sample a node for all clients; `None` if none asks."""
         asked = [
             one.settings for one in self._wanted.values() if one.settings and node in one.nodes
         ]
@@ -52,14 +46,14 @@ class GpuWatchers:
         )
 
     def forget(self, node: str) -> None:
-        """Forget what was said of a node: its sampler has ended."""
+        """Forget the news of a node: its sampler has ended."""
         self._last = {key: told for key, told in self._last.items() if key[0] != node}
 
     def tell(self, told: NodeGpus) -> None:
-        """Pass on what a sampler says; who is behind is spared samples, which are soon old."""
+        """Pass on a sampler's news; slow clients get no samples, which are soon old."""
         is_sample = isinstance(told.news, SampleNews)
         if isinstance(told.news, InventoryNews):
-            self.forget(told.node)  # all else is said again
+            self.forget(told.node)  # the sampler sends everything again
         if is_sample:
             self._last.pop((told.node, type(None)), None)  # what was wrong
         else:

@@ -1,4 +1,4 @@
-"""The connection of the first node's agent to that on another one."""
+"""The connection of the first node's agent to that on another one, and how their clocks differ."""
 
 from __future__ import annotations
 
@@ -7,27 +7,17 @@ import subprocess
 import time
 from collections import deque
 
-from ...common.protocol.agents.agent_messages import Command, StartRanks, encode
+import msgspec
+
+from ...common.protocol.agents.agent_messages import Command, Snapshot, StartRanks, encode
 from ...common.protocol.failure_reason import Reason
 from ...common.protocol.node_addresses import PoolNode
 from ...common.protocol.sampler_messages import SamplerSettings
 from ..control_socket import Client
-from .clock_offset import ClockOffset
-
-FIRST_TRIPS = 5
-"""Questions that follow each other at once, to compare clocks."""
 
 
 class NodeLink:
-    """The connection to the agent on one node.
-
-    Parameters
-    ----------
-    number : int
-        Which of the pool's nodes it is.
-    node : PoolNode
-        That node.
-    """
+    """The connection to the agent on one node; `number` is the node's place in the pool."""
 
     def __init__(self, number: int, node: PoolNode) -> None:
         self.number = number
@@ -40,29 +30,38 @@ class NodeLink:
         self.begun = time.monotonic()
         self.missed = 0
         self.why_lost = ""
-        self.trouble = ""
-        """The same, as a sentence."""
         self.failure: Reason | None = None
-        """The same, with what to do."""
+        """The same, as a sentence with a hint."""
         self.asked: deque[Client] = deque()
-        """Who waits for the log of one of its ranks."""
-        self.clock = ClockOffset()
+        """The clients that wait for the log of one of its ranks."""
         self.sampled: SamplerSettings | None = None
-        """How its GPUs are sampled, while somebody looks."""
+        """How its GPUs are sampled, while a client displays them."""
+        self.trips: deque[tuple[float, float]] = deque(maxlen=16)
+        """The last round trips: how long each took, and how far ahead its clock seemed to be."""
 
     def send(self, command: Command) -> None:
         """Tell it something, if it is there."""
         if self.writer and not self.why_lost:
             self.writer.write(encode(command))
 
+    def note_trip(self, asked: float, answered: float, heard: float) -> None:
+        """Note a round trip: when it answered by its clock, and when we asked and heard by ours."""
+        self.trips.append((heard - asked, answered - (asked + heard) / 2))
+
     @property
-    def is_compared(self) -> bool:
-        """Whether its clock was compared with ours often enough."""
-        return self.clock.count >= FIRST_TRIPS
+    def ahead(self) -> float | None:
+        """Seconds by which its clock is ahead of ours, by the shortest round trip, as in NTP."""
+        return min(self.trips)[1] if self.trips else None
 
     def on_its_clock(self, moment: float | None) -> float | None:
         """Return a moment of our clock as its clock shows it."""
-        return None if moment is None else moment + (self.clock.ahead or 0.0)
+        return None if moment is None else moment + (self.ahead or 0.0)
+
+    def on_our_clock(self, said: Snapshot) -> Snapshot:
+        """Return its snapshot with times of our clock."""
+        ahead = self.ahead or 0.0
+        ranks = [msgspec.structs.replace(one, since=one.since - ahead) for one in said.ranks]
+        return msgspec.structs.replace(said, ranks=ranks)
 
     def end(self) -> None:
         """Hang up."""
@@ -72,9 +71,9 @@ class NodeLink:
             self.process.kill()  # what it stands for ends by itself, as it hears nothing any more
 
 
-async def until_ended(links: list[NodeLink], patience: float) -> None:
+async def until_ended(links: list[NodeLink], limit: float) -> None:
     """Wait for the local processes that stand for agents; the agent's loop has no child watcher."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + limit
     while time.monotonic() < deadline and any(
         link.process and link.process.poll() is None for link in links
     ):

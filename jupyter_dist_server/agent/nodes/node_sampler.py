@@ -1,4 +1,4 @@
-"""The sampler on another node than the pool's first, while somebody looks at its GPUs."""
+"""The sampler on another node than the pool's first, while a client displays its GPUs."""
 
 from __future__ import annotations
 
@@ -24,23 +24,10 @@ from ...common.protocol.sampler_messages import (
 )
 
 _MODULE = "jupyter_dist_server.gpus.sampler.sampler_process"
-_SILENCE = 10.0
-"""Seconds within which it says what is due."""
-_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
-"""Seconds until it is started again, doubled each time."""
-_LOOK = 0.05
 
 
 class NodeSampler:
-    """Runs the process that reads NVML here, and passes on what it says.
-
-    Parameters
-    ----------
-    node : str
-        The name of this node.
-    tell : callable
-        Called with the news.
-    """
+    """Runs the process that reads NVML on this node, and passes on its news."""
 
     def __init__(self, node: str, tell: Callable[[NodeGpus], None]) -> None:
         self._node = node
@@ -53,12 +40,12 @@ class NodeSampler:
 
     @property
     def pids(self) -> set[int]:
-        """The process, if there is one; one that has ended is reaped."""
+        """Its process, if there is one; one that has ended is reaped."""
         is_there = self._process and self._process.poll() is None
         return {self._process.pid} if self._process and is_there else set()
 
     def follow(self, settings: SamplerSettings | None) -> None:
-        """Sample like that from now on; with `None`, no longer."""
+        """Sample with these settings from now on; `None` ends it."""
         if settings == self._settings:
             return
         self._settings = settings
@@ -77,7 +64,7 @@ class NodeSampler:
         await self._tasks.cancel()
 
     async def _keep_running(self) -> None:
-        pause = _PAUSE
+        pause = 1.0
         while self._settings:
             await self._gone()  # of an earlier one; two never ask a driver that hangs
             try:
@@ -88,7 +75,7 @@ class NodeSampler:
             if why:
                 self._tell(NodeGpus(self._node, trouble=why))
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            pause = min(2 * pause, 60.0)
 
     async def _run_once(self, settings: SamplerSettings) -> str:
         """Run the process until it ends, or is silent; return what is wrong."""
@@ -106,7 +93,7 @@ class NodeSampler:
         try:
             reader, self._writer = await asyncio.open_unix_connection(sock=ours, limit=1 << 24)
             while line := await asyncio.wait_for(reader.readline(), limit):
-                limit, advice = (self._settings or settings).interval + _SILENCE, ""
+                limit, advice = (self._settings or settings).interval + patience.node, ""
                 with contextlib.suppress(ValueError):  # a line that a library printed
                     self._tell(NodeGpus(self._node, decode_sampler_news(line), visible))
         except asyncio.TimeoutError:
@@ -126,5 +113,5 @@ class NodeSampler:
 
     async def _gone(self) -> None:
         while self._process and self._process.poll() is None:
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(0.05)
         self._process = None

@@ -1,6 +1,6 @@
-"""How the agent on another node gets the GPUs of its ranks: a child leases them for it.
+"""How the agent on another node gets the GPUs of its ranks: a child leases them.
 
-The agent itself reads no NVML, and this needs none of its modules.
+The agent itself does not read NVML, and needs none of the modules that do.
 """
 
 from __future__ import annotations
@@ -9,49 +9,20 @@ import os
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass, field
 
 import msgspec
 
+from ...common.patience import patience
 from ...common.processes.python_command import python_command
 from ...common.protocol.failure_reason import Reason
 from ...common.protocol.node_messages import NodeRequest, read_node_allocation
 from ...common.protocol.pool_file import PoolFile
 
-_MODULE = "jupyter_dist_server.placement.nodes.lease_on_node"
-_PATIENCE = 60.0
-"""Seconds within which NVML and the lease folder have answered."""
-_LARGEST = 1 << 20
-_MOST_PASSED = 256
-
-
-@dataclass
-class NodeLease:
-    """What was got.
-
-    Attributes
-    ----------
-    pool : PoolFile
-        With the GPUs of our ranks.
-    descriptors : list of int
-        Of the lease.
-    failure : Reason or None
-        Why the ranks cannot have GPUs.
-    """
-
-    pool: PoolFile
-    descriptors: list[int] = field(default_factory=list)
-    failure: Reason | None = None
+_MODULE = "jupyter_dist_server.placement.lease_on_node"
 
 
 class LeaseRequest:
-    """Ask for GPUs, if the pool uses some; the answer takes a moment.
-
-    Parameters
-    ----------
-    pool : PoolFile
-        The pool, on this node.
-    """
+    """Asks for GPUs, if the pool uses some; `wait` returns the answer."""
 
     def __init__(self, pool: PoolFile) -> None:
         self._pool = pool
@@ -74,14 +45,14 @@ class LeaseRequest:
                 pass_fds=[theirs.fileno()],
             )
 
-    def wait(self) -> NodeLease:
-        """Return what came of it."""
+    def wait(self) -> tuple[PoolFile, list[int], Reason | None]:
+        """Return the pool with our GPUs, the descriptors of the lease, and why there is none."""
         if not self._socket:
-            return NodeLease(self._pool)
-        self._socket.settimeout(_PATIENCE)
+            return self._pool, [], None
+        self._socket.settimeout(patience.driver)
         with self._socket:
             try:
-                said, descriptors, _, _ = socket.recv_fds(self._socket, _LARGEST, _MOST_PASSED)
+                said, descriptors, _, _ = socket.recv_fds(self._socket, 1 << 20, 256)
             except OSError:
                 said, descriptors = b"", []
         self._child.kill()
@@ -90,10 +61,10 @@ class LeaseRequest:
             answer = read_node_allocation(said)
         except ValueError:
             why = Reason("node_failed", "The process that leases its GPUs ended without an answer.")
-            return NodeLease(self._pool, failure=why)
+            return self._pool, [], why
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)
         placed = dict(zip(self._pool.own, answer.ranks, strict=False))
         ranks = [placed.get(rank, known) for rank, known in enumerate(self._pool.ranks)]
         pool = msgspec.structs.replace(self._pool, ranks=ranks)
-        return NodeLease(pool, descriptors, answer.failure)
+        return pool, descriptors, answer.failure

@@ -1,7 +1,4 @@
-"""What is left of a pool without some of its nodes.
-
-As torchrun does it: the ranks that are left are numbered without gaps, in the order that they had.
-"""
+"""A pool without its lost nodes: as in torchrun, ranks are renumbered without gaps."""
 
 from __future__ import annotations
 
@@ -14,15 +11,7 @@ from ...common.protocol.pool_file import PoolFile
 
 
 def without_nodes(pool: PoolFile, lost: Collection[str]) -> tuple[PoolFile, list[int]]:
-    """Return a smaller pool, and the numbers that its ranks had before.
-
-    Parameters
-    ----------
-    pool : PoolFile
-        The pool, on one of its nodes.
-    lost : collection of str
-        The names of other nodes.
-    """
+    """Return the pool without the nodes named, and the earlier numbers of its ranks."""
     here = pool.nodes[pool.node]
     left = [node for node in pool.nodes if node.name not in lost]
     kept = sorted(rank for node in left for rank in node.ranks)

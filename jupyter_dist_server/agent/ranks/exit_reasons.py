@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from dataclasses import dataclass, field
 from itertools import takewhile
 
 from ...common.processes.control_groups import MemoryWatch
@@ -17,13 +18,13 @@ from .rank_log import CRASH, RankLogs
 
 _LINES = 12
 _TAIL = 16384
-"""Bytes in which the last lines are looked for."""
+"""Bytes that are searched for the last lines."""
 _MACHINERY = "IPython/core/interactiveshell.py"
 """Where the stack below the cell begins."""
 
 
 def exit_words(status: int) -> str:
-    """Say how a process ended, from `os.waitpid`'s status."""
+    """Say how a process ended, from the status of `os.waitpid`."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         known = number in signal.Signals.__members__.values()
@@ -32,44 +33,24 @@ def exit_words(status: int) -> str:
     return f"exited with code {os.waitstatus_to_exitcode(status)}"
 
 
+@dataclass(eq=False)
 class Deaths:
-    """Explains how the ranks of one pool have ended, to its agent.
+    """Explains how ranks of one pool have ended; `world_size` counts those of all nodes."""
 
-    Parameters
-    ----------
-    logs : RankLogs
-        What they wrote.
-    world_size : int
-        How many there are, on all nodes.
-
-    Attributes
-    ----------
-    world_size : int
-        The same; it may change.
-    """
-
-    def __init__(self, logs: RankLogs, world_size: int) -> None:
-        self._logs = logs
-        self.world_size = world_size
-        self._memory = MemoryWatch()
+    _logs: RankLogs
+    world_size: int
+    _memory: MemoryWatch = field(init=False, default_factory=MemoryWatch)
 
     def explain_failure(self, rank: int, failure: Failed) -> Reason:
-        """Return the reason of a pool one of whose ranks did not start."""
+        """Return why a pool did not start: one of its ranks did not."""
         message = f"Rank {rank} did not start: {failure.message}"
         stderr = self._logs.of_process(rank, _LINES)
         return Reason(failure.code, message, failure.hint, rank, stderr)
 
     def explain(self, rank: RankState, status: int, cause: str | None = None) -> None:
-        """Note that a rank has ended, and how.
+        """Note that a rank has ended, and how; `status` is from `os.waitpid`.
 
-        Parameters
-        ----------
-        rank : RankState
-            What is known of it.
-        status : int
-            From `os.waitpid`.
-        cause : str or None
-            Why, if that is known: its last words are not asked for then.
+        If the `cause` is known, the rank's last lines are not read.
         """
         rank.state, rank.since = "dead", time.time()
         if not cause:
@@ -93,7 +74,7 @@ class Deaths:
 
 
 def _mismatch(lines: list[str], other: str) -> str:
-    """Return words for what gloo says as it aborts the rank that gets more than it expects."""
+    """Return words for gloo's message when it aborts a rank that gets more than it expects."""
     found = re.search(r"gloo::EnforceNotMet.*?nbytes\. (\d+) vs (\d+)\b", " ".join(lines))
     if not found:
         return ""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
+from ...common.patience import patience
 from ...common.processes.pool_processes import ended_now, reap_orphans
 from ...common.processes.process_ref import KILLED, ProcessRef, is_stopped
 from ...common.protocol.agents.agent_messages import RankState
@@ -21,40 +22,12 @@ from .rank_log import RankLogs
 from .rank_processes import left_behind, read_report, signal_rank
 from .start_ranks import Starter
 
-GRACE = 2.0
-"""Seconds between SIGTERM and SIGKILL."""
-_DEATH = 6.0
-"""Seconds within which a killed process ends: the driver first frees what it had on its GPU."""
-_LEFT = 3.0
-"""The same for what ranks have left behind. The whole takes less than an agent has to end."""
-
 
 class Ranks:
-    """Monitors, signals and ends the ranks that its starter starts.
+    """Monitors, signals and ends the ranks that its `starter` starts.
 
-    Parameters
-    ----------
-    folder : Path
-        The pool's private folder.
-    config : PoolFile
-        What ``pool.json`` holds.
-    changed : callable
-        Called when something is new of a rank.
-    failed : callable
-        Called with the reason why the pool cannot start.
-    helpers : callable
-        Returns the pids of our children that are no ranks.
-
-    Attributes
-    ----------
-    starter : Starter
-        Has what is known of each rank, those of other nodes included.
-    everybody : range
-        All ranks of the pool.
-    logs : RankLogs
-        What the ranks here wrote.
-    last_cells : dict
-        The notebook's ids of the cells that dead ranks ran, by rank.
+    `last_cells` are the notebook's IDs of the cells in which ranks died. `helpers` returns the pids
+    of our children that are not ranks.
     """
 
     def __init__(
@@ -80,7 +53,7 @@ class Ranks:
 
     @property
     def all(self) -> list[RankState]:
-        """What is known of each rank of the pool."""
+        """All ranks of the pool."""
         return self.starter.ranks
 
     @property
@@ -95,13 +68,13 @@ class Ranks:
         self.starter.resize(config, kept)
 
     def _own(self, ranks: Iterable[RankState]) -> list[RankState]:
-        """Return those of some ranks that are on this node: only here, their pids are theirs."""
+        """Return the ranks that are on this node: only here, their pids are theirs."""
         return [record for record in ranks if record.rank in self.starter.own]
 
     # -- what ranks say ---------------------------------------------------------------------
 
     def _on_report(self, rank: int) -> None:
-        """Read a rank's only message: ready, or why not. Its end is SIGCHLD's to tell."""
+        """Read a rank's only message: ready, or why not. SIGCHLD tells when it ends."""
         reports = self.starter.reports
         line, descriptors = read_report(reports[rank])
         if line is None:
@@ -121,7 +94,7 @@ class Ranks:
         self._changed()
 
     def on_child_end(self) -> None:
-        """Reap every child that has ended, note which are stopped; called on SIGCHLD."""
+        """Reap all children that have ended, and note which are stopped; called on SIGCHLD."""
         changed = False
         for record in self._own(self.all):
             if record.pid is None or record.state == "dead":
@@ -157,45 +130,45 @@ class Ranks:
             signal_rank(record, signal.SIGINT)
 
     def kill(self, ranks: Collection[int], pids: Collection[int]) -> None:
-        """Kill ranks at once; until it is reaped by us, nobody else can have a rank's pid."""
+        """Kill ranks at once; no other process gets the pid of a rank that is not reaped."""
         for record in self._own(self.all):
             if record.rank in ranks and record.pid in pids and record.state != "dead":
                 self._endings[record.rank] = KILLED
                 signal_rank(record, signal.SIGKILL)
 
     async def end(self, chosen: Collection[int], why: str | None) -> None:
-        """End ranks, and whatever they have left behind.
+        """End ranks, and what they have left behind.
 
-        `why` is said of each, unless it is `None`: then it is said how its process ended.
+        `why` is given as the cause for each; with `None`, it is how its process ended.
         """
         self._endings = dict.fromkeys(chosen, why) if why else {}
         self.starter.cancel(chosen)
         own = self._own(self.all)
         ending = [record for record in own if record.rank in chosen]
-        for number, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, _DEATH)):
+        # In all, this takes less than `patience.node`, which agents on other nodes have to end.
+        # Before a killed process ends, the driver frees what it had on its GPU.
+        limits = {signal.SIGTERM: patience.cleanup, signal.SIGKILL: 2.5 * patience.cleanup}
+        for number, limit in limits.items():
             for record in ending:
                 signal_rank(record, number)
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._all_dead(ending), patience)
+                await asyncio.wait_for(self._all_dead(ending), limit)
         # The ranks themselves are reaped by `on_child_end` alone.
         by_all = len(ending) == len(own)
         left = left_behind(ending, self._pool, by_all=by_all, spared=self._helpers())
-        await ended_now(left, _LEFT)
+        await ended_now(left, patience.cleanup)
+        self._endings = {}
 
     async def _all_dead(self, ending: list[RankState]) -> None:
         while any(record.pid and record.state != "dead" for record in ending):
             self._death.clear()
             await self._death.wait()
 
-    def forget_endings(self) -> None:
-        """Forget why ranks were ended, as others take their places."""
-        self._endings = {}
-
     def note_cell(self, ranks: Collection[int], cell_id: str) -> None:
-        """Remember in which cell those of some ranks died that are dead."""
+        """Remember the cell in which ranks have died."""
         dead = {record.rank for record in self.all if record.state == "dead"}
         self.last_cells |= dict.fromkeys(dead.intersection(ranks), cell_id)
 
     def forget_cells(self, ranks: Collection[int]) -> None:
-        """Forget that of ranks which are replaced."""
+        """Forget the cells of ranks that are replaced."""
         self.last_cells = {r: id for r, id in self.last_cells.items() if r not in ranks}

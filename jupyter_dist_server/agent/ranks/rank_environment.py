@@ -6,8 +6,7 @@ See https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import psutil
 
@@ -21,11 +20,12 @@ _NCCL = {
     "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
     "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": "1",
 }
-"""NCCL's watchdog ends no rank, and aborts nothing: who waits 10 minutes in a debugger on one rank
-would lose the others, and after an error of CUDA their variables on the CPU. Nor does it look for
-ranks that want dumps: once the store is gone, it complains of that each second, in a cell's output.
-After a program's time limit it would wait a minute for such dumps, and the next group for it.
-The user's variables count more.
+"""NCCL's watchdog must end no rank and abort nothing.
+
+Otherwise, 10 minutes in a debugger on one rank would cost the others, and a CUDA error the
+variables on the CPU. Nor may it wait for dumps: once the store is gone it complains each second, in
+a cell's output, and after a program's time limit it would wait a minute for them, and the next
+group for it. Variables that the user has set count more.
 
 https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html
 """
@@ -39,69 +39,47 @@ def rank_environment(
     mask: str | None,
     nodes: Sequence[PoolNode] = (),
 ) -> dict[str, str]:
-    """Return the variables that torchrun would set for this rank, and its mask.
+    """Return the variables that torchrun would set for this rank, and its CUDA mask.
 
-    Parameters
-    ----------
-    rank, world_size, pool_id
-        Who it is.
-    ports : tuple of int
-        ``MASTER_PORT``, for programs that the rank starts, and the port of JAX's coordinator; the
-        pool's group uses neither.
-    mask : str or None
-        What CUDA may see.
-    nodes : sequence of PoolNode
-        All nodes, if there are, or were, several.
+    `ports` are ``MASTER_PORT``, for programs that the rank starts, and that of JAX's coordinator;
+    the pool's group uses neither. `nodes` are all nodes, if there are, or were, several.
     """
     masks = {} if mask is None else {"CUDA_VISIBLE_DEVICES": mask}
     nodes = nodes or [PoolNode("", "127.0.0.1", list(range(world_size)))]
     group = next(number for number, node in enumerate(nodes) if rank in node.ranks)
-    place = _Place(rank, world_size, nodes[group].ranks.index(rank), group, nodes)
+    variables = {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(nodes[group].ranks.index(rank)),
+        "WORLD_SIZE": str(world_size),
+        "LOCAL_WORLD_SIZE": str(len(nodes[group].ranks)),
+        "GROUP_RANK": str(group),
+        "GROUP_WORLD_SIZE": str(len(nodes)),
+        "ROLE_NAME": "default",
+        "ROLE_RANK": str(rank),
+        "ROLE_WORLD_SIZE": str(world_size),
+        "MASTER_ADDR": nodes[0].address,
+        "MASTER_PORT": str(ports[0]),
+        "JAX_COORDINATOR_ADDRESS": os.environ.get(
+            "JAX_COORDINATOR_ADDRESS", f"{nodes[0].address}:{ports[1]}"
+        ),
+        "TORCHELASTIC_RUN_ID": pool_id,
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": "0",
+        # Nobody listens there: a program that a rank starts has a rendezvous of its own, which
+        # its rank 0 serves. The store of the pool's group would remember an earlier program.
+        "TORCHELASTIC_USE_AGENT_STORE": "False",
+    }
     return (
-        _slurm_variables(os.environ, place)
+        _slurm_variables(variables, [len(node.ranks) for node in nodes])
         | masks
         | interfaces(nodes[group].address if nodes[group].name else None)
-        | {
-            "RANK": str(rank),
-            "LOCAL_RANK": str(place.local_rank),
-            "WORLD_SIZE": str(world_size),
-            "LOCAL_WORLD_SIZE": str(len(nodes[group].ranks)),
-            "GROUP_RANK": str(group),
-            "GROUP_WORLD_SIZE": str(len(nodes)),
-            "ROLE_NAME": "default",
-            "ROLE_RANK": str(rank),
-            "ROLE_WORLD_SIZE": str(world_size),
-            "MASTER_ADDR": nodes[0].address,
-            "MASTER_PORT": str(ports[0]),
-            "JAX_COORDINATOR_ADDRESS": os.environ.get(
-                "JAX_COORDINATOR_ADDRESS", f"{nodes[0].address}:{ports[1]}"
-            ),
-            "TORCHELASTIC_RUN_ID": pool_id,
-            "TORCHELASTIC_RESTART_COUNT": "0",
-            "TORCHELASTIC_MAX_RESTARTS": "0",
-            # Nobody listens there: a program that a rank starts has a rendezvous of its own, which
-            # its rank 0 serves. The store of the pool's group would remember an earlier program.
-            "TORCHELASTIC_USE_AGENT_STORE": "False",
-        }
+        | variables
         | {name: os.environ.get(name, value) for name, value in _NCCL.items()}
     )
 
 
-class _Place(NamedTuple):
-    """Where a rank is in its pool."""
-
-    rank: int
-    world_size: int
-    local_rank: int
-    group: int
-    nodes: Sequence[PoolNode]
-
-
 def interfaces(address: str | None) -> dict[str, str]:
-    """Return which network interface gloo and NCCL are to use: that with a node's address.
-
-    What the user has set counts more; the loopback is what pools on one machine are given.
-    """
+    """Return what has gloo and NCCL use a node's address, unless the user has set others."""
     if address is None:
         return {}
     named = [
@@ -114,21 +92,20 @@ def interfaces(address: str | None) -> dict[str, str]:
     return {variable: name for name in named for variable in unset}
 
 
-def _slurm_variables(environment: Mapping[str, str], place: _Place) -> dict[str, str]:
-    """Return Slurm's variables as they would be had Slurm started the ranks.
+def _slurm_variables(torchrun: dict[str, str], sizes: list[int]) -> dict[str, str]:
+    """Return Slurm's variables as if Slurm had started the ranks; `sizes` are those of the nodes.
 
-    Otherwise every rank had those of the server, and what looks at them first (Lightning, say)
-    would take each for rank 0.
+    Otherwise each rank would have those of the server, and a library that reads them first, such as
+    Lightning, would take each for rank 0.
     """
-    if "SLURM_JOB_ID" not in environment:
+    if "SLURM_JOB_ID" not in os.environ:
         return {}
-    sizes = [len(node.ranks) for node in place.nodes]
     return {
-        "SLURM_PROCID": str(place.rank),
-        "SLURM_LOCALID": str(place.local_rank),
-        "SLURM_NODEID": str(place.group),
-        "SLURM_NTASKS": str(place.world_size),
-        "SLURM_NPROCS": str(place.world_size),
+        "SLURM_PROCID": torchrun["RANK"],
+        "SLURM_LOCALID": torchrun["LOCAL_RANK"],
+        "SLURM_NODEID": torchrun["GROUP_RANK"],
+        "SLURM_NTASKS": torchrun["WORLD_SIZE"],
+        "SLURM_NPROCS": torchrun["WORLD_SIZE"],
         "SLURM_NTASKS_PER_NODE": str(max(sizes)),
         "SLURM_TASKS_PER_NODE": ",".join(map(str, sizes)),
         "SLURM_NNODES": str(len(sizes)),

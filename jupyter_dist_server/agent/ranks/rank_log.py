@@ -1,8 +1,8 @@
 """The log of each rank, which the agent can read even if the rank is stuck or dead.
 
-There are two files: the rank's log in the pool's folder, to which both descriptors lead until its
-kernel is there, and then only the kernel's own troubles and a crash's stack; and the file in memory
-to which stderr leads from then on, see `MemoryFile`.
+There are two files. The rank's log in the pool's folder gets all output until the kernel runs, and
+then only the kernel's own errors and the stack of a crash. From then on, stderr goes to a file in
+memory, see `MemoryFile`.
 """
 
 from __future__ import annotations
@@ -15,28 +15,21 @@ from ...common.protocol.agents.rank_start import STDERR_KEPT, STDERR_START_BYTES
 
 _LINES = 200
 CRASH = "Fatal Python error"
-"""How `faulthandler` begins to tell where a rank was when it crashed."""
+"""The first words of `faulthandler` when a rank has crashed."""
 
 
 class RankLogs:
-    """The logs of one pool's ranks.
-
-    Parameters
-    ----------
-    folder : Path
-        The pool's private folder.
-    """
+    """The logs of one pool's ranks."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._stderr: dict[int, tuple[int, int, int]] = {}
-        """Descriptors of stderr and of where its last cell began there, and where its first did."""
+        """Descriptors of stderr and of where its last cell began, and where its first one did."""
 
     def keep(self, rank: int, descriptors: list[int]) -> None:
-        """Keep what a new rank writes to stderr.
+        """Keep the descriptors of a new rank's stderr, and of where its last cell began there.
 
-        `descriptors` are those of the file in memory, and of the one that tells where in it the
-        last cell began; none, if the rank did not start.
+        There are none if it did not start.
         """
         for old in self._stderr.pop(rank, ())[:2]:
             os.close(old)
@@ -52,7 +45,7 @@ class RankLogs:
         if of_cell:
             begin = max(begin, int.from_bytes(os.pread(cell, STDERR_START_BYTES, 0), "little"))
         size = os.fstat(descriptor).st_size
-        if size < begin:  # somebody has emptied it, as ``> /dev/stderr`` in a shell does
+        if size < begin:  # it was emptied, as by ``> /dev/stderr`` in a shell
             begin = 0
         start = max(begin, size - limit)
         written = os.pread(descriptor, size - start, start)
@@ -63,7 +56,7 @@ class RankLogs:
         return log_tail(self._folder / f"rank-{rank}.log", lines)
 
     def lines(self, rank: int) -> list[str]:
-        """Return the last lines of all that is there, a crash's stack at the end."""
+        """Return the last lines of both files, with a crash's stack at the end."""
         text = self.stderr(rank, STDERR_KEPT)
         log = self.of_process(rank, _LINES)
         crash = next((place for place, line in enumerate(log) if line.startswith(CRASH)), len(log))
@@ -71,6 +64,6 @@ class RankLogs:
 
 
 def _as_shown(text: str) -> list[str]:
-    """Split into lines as a terminal shows them: of a progress bar, the last state only."""
+    """Split into lines as a terminal shows them: of a progress bar, only the last state."""
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
     return lines if lines[-1] else lines[:-1]

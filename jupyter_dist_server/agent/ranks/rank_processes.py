@@ -1,4 +1,4 @@
-"""How an agent handles the processes of its ranks: spawn, signal, clean up."""
+"""How an agent spawns, signals and cleans up the processes of its ranks."""
 
 from __future__ import annotations
 
@@ -23,11 +23,9 @@ from ...rank import main as rank_process
 
 def spawn(orders: RankOrders) -> subprocess.Popen[bytes]:
     """Start a rank afresh, instead of forking it."""
+    command = python_command(sys.executable, rank_process.__name__)
     return subprocess.Popen(
-        [
-            *python_command(sys.executable, rank_process.__name__),
-            msgspec.json.encode(orders).decode(),
-        ],
+        [*command, msgspec.json.encode(orders).decode()],
         pass_fds=[orders.report],
         stdin=subprocess.DEVNULL,
     )
@@ -36,7 +34,7 @@ def spawn(orders: RankOrders) -> subprocess.Popen[bytes]:
 def read_report(report: socket.socket) -> tuple[bytes | None, list[int]]:
     """Read a rank's only message; `None` if there is none yet, empty if it ended without.
 
-    With it come descriptors by which what it wrote to stderr can be read, see `RankLogs.keep`.
+    With it come the descriptors of its stderr, see `RankLogs.keep`.
     """
     try:
         line, descriptors, _, _ = socket.recv_fds(report, 65536, 2)
@@ -54,7 +52,7 @@ def close_all_but(keep: set[int]) -> None:
 
 
 def signal_rank(rank: RankState, number: signal.Signals) -> None:
-    """Signal a rank and the subprocesses in its group (a `!command`, say)."""
+    """Signal a rank and the subprocesses in its group, such as a `!command`."""
     if rank.pid and rank.state != "dead":
         try:
             os.killpg(rank.pid, number)
@@ -67,9 +65,9 @@ def left_behind(
 ) -> set[psutil.Process]:
     """Find what ranks have started in the background, without the ranks themselves.
 
-    It is in their sessions, has their environment or, as the agent is sub-reaper on Linux, is a
-    descendant of the agent's; whose descendant can't be told, so those count only if all ranks
-    have ended. `spared` are children of the agent's that are no ranks, and live on.
+    It is in their sessions, has their environment or, as the agent is the subreaper on Linux, is a
+    descendant of the agent. Whose descendant it is cannot be told, so those count only if all ranks
+    have ended. `spared` are children of the agent that are not ranks, and live on.
     """
     leaders = [
         ProcessRef(rank.pid, rank.start_ticks) for rank in ended if rank.pid and rank.start_ticks

@@ -14,23 +14,24 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
 import psutil
 
 from ...common.pool_folder import REMOTE_CHANNELS
 from ...common.processes.process_ref import ProcessRef, call_ourselves
-from ...common.protocol.agents.agent_messages import GpuReference, RankState, StartRanks
+from ...common.protocol.agents.agent_messages import RankState, Snapshot, StartRanks
 from ...common.protocol.agents.rank_start import RankOrders
 from ...common.protocol.failure_reason import Reason
-from ...common.protocol.node_addresses import RankAddress
+from ...common.protocol.node_addresses import PoolNode, RankAddress
 from ...common.protocol.pool_file import PoolFile
 from ...rank import main as rank_process
-from ..store.key_values import KeyValues
+from ..store import KeyValues
 from .rank_environment import rank_environment
 from .rank_processes import close_all_but, spawn
 
 _HOST = "127.0.0.1"
 _STORE = "JUPYTER_DIST_STORE"
-"""``tcp`` has the process group use torch's own store, which other users can reach."""
+"""``tcp`` makes the process group use torch's own store, which other users can reach."""
 
 
 def preload() -> Reason | None:
@@ -45,27 +46,9 @@ def preload() -> Reason | None:
 
 
 class Starter:
-    """Forks ranks, or spawns them.
+    """Forks ranks, or spawns them; `ranks` has the state of all ranks, `own` those of this node.
 
-    Parameters
-    ----------
-    folder : Path
-        The pool's private folder.
-    config : PoolFile
-        What ``pool.json`` holds.
-    on_report : callable
-        Called with a rank that has something to say, by a socket in `reports`.
-
-    Attributes
-    ----------
-    ranks : list of RankState
-        What is known of each rank.
-    generation : int
-        How often ranks were started.
-    whole : bool
-        Whether all ranks were started together, the last time.
-    own : list of int
-        The ranks that are on this node.
+    `generation` counts the starts of ranks; `whole` says whether the last one started all of them.
     """
 
     def __init__(self, folder: Path, config: PoolFile, on_report: Callable[[int], None]) -> None:
@@ -87,14 +70,14 @@ class Starter:
         self.store = KeyValues()
         """Of the process group; used on the first node."""
         self._reserved: list[socket.socket] = []
-        """They hold the ports at which programs on the ranks meet, and that of a TCP store."""
+        """They keep the ports where programs on the ranks meet, and that of a TCP store."""
         self.ports = (0, 0, 0)
-        """On the first node, the same; 0 without a TCP store."""
+        """On the first node, these ports; 0 without a TCP store."""
         self._held: dict[int, dict[str, socket.socket]] = {}
-        """They hold the ports of ranks whose clients are on another node, also through restarts."""
+        """They keep the ports of ranks with clients on another node, also through restarts."""
 
     def prepare(self) -> None:
-        """Choose the devices, make sure that forking is safe, and note what ranks cannot do."""
+        """Choose the devices, check that forking is safe, and note what ranks cannot do."""
         if set(self._devices) != {"cpu"} and (why := rank_process.no_cuda()):
             self._devices = ["cpu"] * len(self._devices)
             self.backend = "none" if self.backend == "none" else "gloo"
@@ -110,7 +93,7 @@ class Starter:
 
     @property
     def is_starting(self) -> bool:
-        """Whether some ranks have not said yet that they are ready."""
+        """Whether some ranks are not ready yet."""
         return any(rank.state == "starting" for rank in self.ranks)
 
     @property
@@ -141,13 +124,8 @@ class Starter:
         return StartRanks(list(chosen), self.generation, self.whole, self.ports)
 
     def follow(self, order: StartRanks) -> None:
-        """Do what the first node's agent says, which has ordered the same there."""
+        """Obey an order of the first node's agent, which has ordered the same there."""
         self.generation, self.whole, self.ports = order.generation, order.whole, order.ports
-        if not self.ranks:
-            self.ranks = [
-                RankState(rank, device, time.time(), "dead", gpu=self._gpu_of(rank))
-                for rank, device in enumerate(self._devices)
-            ]
         self._begin(order.ranks)
 
     @property
@@ -155,29 +133,33 @@ class Starter:
         return self._nodes[0].address if self._nodes else _HOST
 
     def _begin(self, chosen: Collection[int]) -> None:
+        everybody = range(self._config.world_size)
+        known = self.ranks or [self._new_state(rank, "dead") for rank in everybody]
         self.ranks = [
-            RankState(
-                rank,
-                self._devices[rank],
-                time.time(),
-                gpu=self._gpu_of(rank),
-                node=self._node_of(rank),
-            )
-            if rank in chosen
-            else self.ranks[rank]
-            for rank in range(self._config.world_size)
+            self._new_state(rank, "starting") if rank in chosen else known[rank]
+            for rank in everybody
         ]
         self._ordered.extend(rank for rank in chosen if rank in self.own)
 
-    def _gpu_of(self, rank: int) -> GpuReference | None:
-        """Return what the pool's record on the first node does not know."""
-        return self._config.ranks[rank].gpu if self._config.node else None
+    def _new_state(self, rank: int, state: str) -> RankState:
+        # On the first node, the pool's record knows the GPU.
+        gpu = self._config.ranks[rank].gpu if self._config.node else None
+        node = next((node.name for node in self._nodes[1:] if rank in node.ranks), "")
+        return RankState(rank, self._devices[rank], time.time(), state, gpu=gpu, node=node)
 
-    def _node_of(self, rank: int) -> str:
-        return next((node.name for node in self._nodes[1:] if rank in node.ranks), "")
+    def merge(self, node: PoolNode, said: Snapshot) -> None:
+        """Note what another node's agent says of its ranks, if it knows of our last order."""
+        new = [f"Node {node.name}: {notice}" for notice in said.notices]
+        self.notices += [one for one in new if one not in self.notices]
+        if said.generation == self.generation:
+            for rank in node.ranks:
+                # Without a start time, it cannot be taken for a process of this node.
+                self.ranks[rank] = msgspec.structs.replace(
+                    said.ranks[rank], start_ticks=None, node=node.name
+                )
 
     def addresses(self) -> dict[int, RankAddress]:
-        """Return where ranks of this node listen for clients on another, which stays the same."""
+        """Return where ranks of this node listen for clients on another; it stays the same."""
         if not self._config.node:
             return {}
         host = self._nodes[self._config.node].address

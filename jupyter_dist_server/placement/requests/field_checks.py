@@ -1,26 +1,33 @@
-"""What each field of a request may hold, and how JSON becomes its type."""
+"""What each field of a request may hold, how JSON becomes its type, and what nodes require."""
 
 from __future__ import annotations
 
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...common.errors import DistError
 from ...common.rank_specs import MAX_RANKS
-from .node_checks import bad_field, check_engine, check_node_map, check_nodes
+from ...engines.choose_engine import ENGINES, LOCAL
 
 BACKENDS = ("gloo", "nccl", "cpu:gloo,cuda:nccl", "none")
 START_METHODS = ("fork", "spawn")
 PLACEMENTS = ("cycle", "ids", "free-memory", "performance", "map")
 MAX_SECONDS = 1e9
 """Of any time limit; event loops cannot count much further."""
-_MAX_INTEGER = 2**63 - 1
 
 GpuId = int | str
 """A physical index, as in ``nvidia-smi``; ``"3:1"`` for MIG instance 1 of GPU 3; or a UUID, or
 the beginning of one."""
+
+Check = Callable[[str, Any], None]
+
+
+def bad_field(name: str, message: str, hint: str = "") -> DistError:
+    """Return what to raise about a field."""
+    return DistError("bad_request", message, hint, field=name)
 
 
 def as_integer(value: Any) -> Any:
@@ -28,9 +35,31 @@ def as_integer(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_from_one(value: Any, to: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= to
+
+
+def _is_time(value: Any) -> bool:
+    return _is_number(value) and 0 < value <= MAX_SECONDS
+
+
+def _one_of(what: str, known: Sequence[str]) -> Check:
+    def check(name: str, value: Any) -> None:
+        if value not in known:
+            hint = f"Use one of: {', '.join(known)}."
+            raise bad_field(name, f"“{value}” is not {what}.", hint)
+
+    return check
+
+
 def _check_count(name: str, value: Any) -> None:
+    what = {"num_ranks": "ranks", "nodes": "nodes"}.get(name, "ranks per node")
     if not _is_from_one(value, MAX_RANKS):
-        raise bad_field(name, f"The number of ranks must be from 1 to {MAX_RANKS}, not {value!r}.")
+        raise bad_field(name, f"The number of {what} must be from 1 to {MAX_RANKS}, not {value!r}.")
 
 
 def _check_gpu_ids(name: str, value: Any) -> None:
@@ -45,14 +74,8 @@ def _check_gpu_id(name: str, value: Any) -> None:
         raise bad_field(name, f"A GPU ID must be an integer or a UUID, not {value!r}.")
 
 
-def _check_placement(name: str, value: Any) -> None:
-    if value not in PLACEMENTS:
-        known = ", ".join(PLACEMENTS)
-        raise bad_field(name, f"“{value}” is not a placement.", f"Use one of: {known}.")
-
-
 def _check_bytes(name: str, value: Any) -> None:
-    if not _is_from_one(value, _MAX_INTEGER):
+    if not _is_from_one(value, 2**63 - 1):
         raise bad_field(name, f"The minimum free memory must be a number of bytes, not {value!r}.")
 
 
@@ -79,6 +102,28 @@ def _check_map(name: str, value: Any) -> None:
         )
 
 
+def _check_node_map(name: str, value: Any) -> None:
+    if not isinstance(value, list | tuple) or not value:
+        raise bad_field(
+            name, 'The map must list a node for each rank, such as [["n1", 0], ["n2", 3]].'
+        )
+    for item in value:
+        if not isinstance(item, list | tuple) or len(item) != 2:
+            raise bad_field(name, f"“{item}” is not a node and a GPU.")
+        node, gpu = item
+        if not isinstance(node, str) or not node:
+            raise bad_field(name, f"The name of a node must be a string, not {node!r}.")
+        is_gpu = isinstance(gpu, int | str) and not isinstance(gpu, bool) and gpu != ""
+        if not is_gpu and gpu is not None:
+            raise bad_field(name, f"The GPU of a rank must be an integer or a UUID, not {gpu!r}.")
+    if len({gpu is None for _, gpu in value}) > 1:
+        raise bad_field(
+            name, "The map has GPUs for some ranks only.", "Name one for each, or none."
+        )
+    if len(value) > MAX_RANKS:
+        raise bad_field(name, f"A pool has at most {MAX_RANKS} ranks, the map {len(value)}.")
+
+
 def _check_flag(name: str, value: Any) -> None:
     if not isinstance(value, bool):
         raise bad_field(name, f"“{name}” must be true or false, not {value!r}.")
@@ -86,39 +131,19 @@ def _check_flag(name: str, value: Any) -> None:
 
 def _check_wait(name: str, value: Any) -> None:
     if not isinstance(value, bool) and not _is_time(value):
-        raise bad_field(
-            name,
-            f"“wait” must be a number of seconds up to {MAX_SECONDS:.0e}, or true for no limit, "
-            f"not {value!r}.",
-        )
+        what = f"“wait” must be a number of seconds up to {MAX_SECONDS:.0e}, or true for no limit"
+        raise bad_field(name, f"{what}, not {value!r}.")
+
+
+def _check_seconds(name: str, value: Any) -> None:
+    if not _is_time(value):
+        what = f"“{name}” must be a positive number of seconds, at most {MAX_SECONDS:.0e}"
+        raise bad_field(name, f"{what}, not {value!r}.")
 
 
 def _check_pid(name: str, value: Any) -> None:
     if not _is_from_one(value, 2**31 - 1):
         raise bad_field(name, f"A process ID must be a positive integer, not {value!r}.")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_from_one(value: Any, to: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= to
-
-
-def _is_time(value: Any) -> bool:
-    return _is_number(value) and 0 < value <= MAX_SECONDS
-
-
-def _check_backend(name: str, value: Any) -> None:
-    if value not in BACKENDS:
-        known = ", ".join(BACKENDS)
-        raise bad_field(name, f"“{value}” is not a supported backend.", f"Use one of: {known}.")
-
-
-def _check_start_method(name: str, value: Any) -> None:
-    if value not in START_METHODS:
-        raise bad_field(name, f"“{value}” is not a start method.", "Use fork or spawn.")
 
 
 def _check_env(name: str, value: Any) -> None:
@@ -131,21 +156,6 @@ def _check_env(name: str, value: Any) -> None:
             raise bad_field(name, f"“{variable}” is not a valid name of an environment variable.")
 
 
-def _check_timeout(name: str, value: Any) -> None:
-    if not _is_time(value):
-        raise bad_field(
-            name,
-            f"The time limit must be a positive number of seconds, at most {MAX_SECONDS:.0e}, "
-            f"not {value!r}.",
-        )
-
-
-def _check_limit(name: str, value: Any) -> None:
-    if not _is_time(value):
-        message = f"“{name}” must be a positive number of seconds, at most {MAX_SECONDS:.0e}"
-        raise bad_field(name, f"{message}, not {value!r}.")
-
-
 def _check_text(name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise bad_field(name, f"“{name}” must be a string, not {value!r}.")
@@ -156,15 +166,15 @@ def _check_paths(name: str, value: Any) -> None:
         raise bad_field(name, f"“{name}” must be a list of strings.")
 
 
-CHECKS: dict[str, Callable[[str, Any], None]] = {
+CHECKS: dict[str, Check] = {
     "num_ranks": _check_count,
-    "nodes": check_nodes,
-    "engine": check_engine,
-    "ranks_per_node": check_nodes,
-    "node_map": check_node_map,
+    "nodes": _check_count,
+    "engine": _one_of("an engine", ENGINES),
+    "ranks_per_node": _check_count,
+    "node_map": _check_node_map,
     "node_python": _check_text,
     "gpu_ids": _check_gpu_ids,
-    "placement": _check_placement,
+    "placement": _one_of("a placement", PLACEMENTS),
     "min_free_memory": _check_bytes,
     "performance": _check_performance,
     "map": _check_map,
@@ -172,13 +182,13 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     "oversubscribe": _check_flag,
     "force": _check_flag,
     "wait": _check_wait,
-    "backend": _check_backend,
+    "backend": _one_of("a supported backend", BACKENDS),
     "check": _check_flag,
     "env": _check_env,
-    "timeout": _check_timeout,
-    "time_limit": _check_limit,
-    "idle_limit": _check_limit,
-    "start_method": _check_start_method,
+    "timeout": _check_seconds,
+    "time_limit": _check_seconds,
+    "idle_limit": _check_seconds,
+    "start_method": _one_of("a start method", START_METHODS),
     "kernel_id": _check_text,
     "name": _check_text,
     "python": _check_text,
@@ -188,7 +198,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     "kernel_pid": _check_pid,
 }
 
-INTEGERS = ("num_ranks", "nodes", "ranks_per_node", "min_free_memory", "kernel_pid")
+INTEGERS = {"num_ranks", "nodes", "ranks_per_node", "min_free_memory", "kernel_pid"}
 
 READ: dict[str, Callable[[Any], Any]] = {
     "gpu_ids": lambda value: tuple(map(as_integer, value)),
@@ -198,3 +208,32 @@ READ: dict[str, Callable[[Any], Any]] = {
     "wait": lambda value: (math.inf if value else None) if isinstance(value, bool) else value,
 }
 """How JSON becomes a field's type."""
+
+
+def check_over_nodes(request: Mapping[str, Any]) -> None:
+    """Refuse what does not fit together about nodes, given all fields of a request."""
+    nodes, ranks, each = request["nodes"], request["num_ranks"], request["ranks_per_node"]
+    engine, mapped = request["engine"], request["node_map"]
+    is_over_nodes = (nodes or 1) > 1 or each or mapped
+    if engine == LOCAL and is_over_nodes:
+        raise bad_field("engine", "The engine local has only the node of the notebook.")
+    if (ranks or math.inf) < (nodes or 1):
+        raise bad_field("nodes", f"{nodes} nodes need at least {nodes} ranks.")
+    if each and nodes and ranks and not each * (nodes - 1) < ranks <= each * nodes:
+        message = f"{ranks} ranks are not {each} on each of {nodes} nodes."
+        raise bad_field("ranks_per_node", message, "Omit one of these numbers.")
+    if mapped:
+        if each:
+            raise bad_field("ranks_per_node", "The map already says which ranks are on each node.")
+        named = len({node for node, _ in mapped})
+        for what, given, has in (("ranks", ranks, len(mapped)), ("nodes", nodes, named)):
+            if given not in (None, has):
+                raise bad_field("node_map", f"The map has {has} {what}, but the pool has {given}.")
+    if not is_over_nodes and engine in (None, LOCAL):
+        return
+    for name in ("gpu_ids", "map", "performance", *(["placement"] if mapped else [])):
+        if request[name]:
+            message = f"“{name}” chooses GPUs of one machine, not of several nodes."
+            raise bad_field(
+                name, message, "Omit it, or under Slurm use --map with nodes: n1:0,n2:0."
+            )

@@ -7,13 +7,12 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
-from .field_checks import CHECKS, INTEGERS, READ, GpuId, as_integer
-from .node_checks import bad_field, check_over_nodes
+from .field_checks import CHECKS, INTEGERS, READ, GpuId, as_integer, bad_field, check_over_nodes
 
 OLD_NAMES = {"exclusive": "one_rank_per_gpu", "share": "oversubscribe"}
-"""Fields that had another name, and are still accepted by it."""
+"""Fields that had another name, which is still accepted."""
 _CHECKED = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}
-"""Has torch compare collectives."""
+"""Makes torch compare collectives."""
 
 
 @dataclass(frozen=True)
@@ -22,36 +21,36 @@ class PoolRequest:
 
     num_ranks: int | None = None
     nodes: int | None = None
-    """On how many machines of a cluster; by default on this one, or on all of a named engine."""
+    """Number of machines of a cluster; by default only this one, or all of a named engine."""
     engine: str | None = None
-    """What starts agents on other machines, see `engines`; by default the cluster we are in."""
+    """What starts agents on other machines, see `engines`; by default our cluster's."""
     ranks_per_node: int | None = None
     node_map: tuple[tuple[str, GpuId | None], ...] | None = None
     """The node of each rank, and its GPU there."""
     node_python: str = ""
-    """The interpreter of other machines; empty is `python`."""
+    """The interpreter on other machines; empty is `python`."""
     gpu_ids: tuple[GpuId, ...] | None = None
-    """Those that may be used; with placement ``ids``, for ranks in this order."""
+    """GPUs that may be used; with placement ``ids``, for ranks in this order."""
     placement: str | None = None
     """One of `PLACEMENTS`; by default what the other fields imply, or ``cycle``."""
     min_free_memory: int | None = None
-    """Bytes; GPUs with less are not taken."""
+    """In bytes; GPUs with less are not used."""
     performance: dict[GpuId, float] | None = None
-    """A score for each GPU that may be used; the best get the first ranks."""
+    """A score for each GPU that may be used; the best ones get the first ranks."""
     map: dict[int, GpuId] | None = None
     """The GPU of each rank."""
     one_rank_per_gpu: bool = False
-    """Whether to refuse that two of the ranks share a GPU."""
+    """Whether to refuse that two ranks share a GPU."""
     oversubscribe: bool = False
-    """Whether other pools that say so too may use the same GPUs."""
+    """Whether other pools with this option may use the same GPUs."""
     force: bool = False
-    """Whether to use GPUs in spite of processes that are not ours."""
+    """Whether to use GPUs despite processes that are not ours."""
     wait: float | None = None
-    """Seconds to wait in line for GPUs that are taken, `math.inf` for without end."""
+    """Seconds to wait in line for GPUs; `math.inf` for no limit."""
     time_limit: float | None = None
-    """Seconds for which the pool runs at most."""
+    """Seconds after which the pool is stopped."""
     idle_limit: float | None = None
-    """Seconds after which it is stopped if no cell runs, and its GPUs do nothing."""
+    """Seconds after which it is stopped if no cell runs and its GPUs do nothing."""
     backend: str | None = None
     check: bool = False
     """Whether torch compares each collective on all ranks before it begins."""
@@ -60,19 +59,19 @@ class PoolRequest:
     timeout: float | None = None
     """Seconds that the start may take."""
     start_method: str = "fork" if sys.platform == "linux" else "spawn"
-    """On macOS a process that has imported torch must not fork, threads or not."""
+    """On macOS, a process that has imported torch must not fork, with threads or without."""
     kernel_id: str | None = None
     name: str = ""
     python: str = ""
-    """The notebook kernel's interpreter, in which ranks run too; empty is this process's own."""
+    """The notebook kernel's interpreter, also for ranks; empty is this process's own."""
     cwd: str = ""
-    """Where the ranks work; empty is where this process does."""
+    """The working directory of the ranks; empty is that of this process."""
     sys_path: tuple[str, ...] = ()
-    """Where the notebook kernel looks for modules; ranks look there first."""
+    """The notebook kernel's path of modules, which ranks search first."""
     base_env: dict[str, str] | None = None
     """The notebook kernel's whole environment; `None` is this process's own."""
     kernel_pid: int | None = None
-    """The notebook kernel's process: what it has on a GPU is no reason to refuse that."""
+    """The notebook kernel's process, whose use of a GPU is no reason to refuse it."""
 
     @property
     def policy(self) -> str:
@@ -94,50 +93,36 @@ class PoolRequest:
 
     @classmethod
     def from_json(cls, body: Any) -> PoolRequest:
-        """Check the body of ``POST /pools``.
-
-        Raises
-        ------
-        DistError
-            With the `field` that is wrong.
-        """
+        """Check the body of ``POST /pools``; a `DistError` names the wrong `field`."""
         if not isinstance(body, dict):
             raise bad_field("body", "The body must be a JSON object.")
-        body = _with_new_names(body)
-        unknown = sorted(set(body) - set(cls.__dataclass_fields__))
-        if unknown:
+        if unknown := sorted(set(body) - set(cls.__dataclass_fields__) - set(OLD_NAMES)):
             known = ", ".join(cls.__dataclass_fields__)
             raise bad_field(unknown[0], f"“{unknown[0]}” is not a field of a pool request.", known)
         given = {name: value for name, value in body.items() if value is not None}
-        given |= {name: as_integer(given[name]) for name in INTEGERS if name in given}
+        for old in OLD_NAMES.keys() & given.keys():
+            if (new := OLD_NAMES[old]) in given:
+                message = f"“{old}” is the old name of “{new}”."
+                raise bad_field(old, message, "Omit one of them.")
+            given[new] = given.pop(old)
+        for name in INTEGERS & given.keys():
+            given[name] = as_integer(given[name])
         for name, value in given.items():
             CHECKS[name](name, value)
-        for name, read in READ.items():
-            if name in given:
-                given[name] = read(given[name])
+        for name in READ.keys() & given.keys():
+            given[name] = READ[name](given[name])
         request = cls(**given)
         _check_together(request)
         return request
 
     def to_json(self) -> dict[str, Any]:
-        """Return the body of ``POST /pools`` that asks for this."""
+        """Return the body of ``POST /pools`` for this request."""
         given = {name: value for name, value in vars(self).items() if value is not None}
         return given | {"wait": True} if self.wait == math.inf else given
 
 
-def _with_new_names(body: dict[str, Any]) -> dict[str, Any]:
-    given = dict(body)
-    for old, new in OLD_NAMES.items():
-        if (value := given.pop(old, None)) is not None:
-            if given.get(new) is not None:
-                message = f"“{old}” is the old name of “{new}”."
-                raise bad_field(old, message, "Leave one of them out.")
-            given[new] = value
-    return given
-
-
 def _check_together(request: PoolRequest) -> None:
-    """Refuse what makes sense alone only."""
+    """Refuse fields that exclude each other."""
     if request.one_rank_per_gpu and request.oversubscribe:
         raise bad_field("oversubscribe", "A pool cannot both refuse to share GPUs and share them.")
     if request.policy == "ids" and not request.gpu_ids:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...common.pool_folder import AGENT_SOCKET, ORDERS, new_key, write_private
 from ...common.processes.process_ref import ProcessRef, boot_id
@@ -14,77 +17,53 @@ from ...common.protocol.agents.zygote_messages import AgentOrders
 from ...common.protocol.node_addresses import new_curve_keys
 from ...common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
 from ...common.protocol.pool_record import PoolRecord
-from ...placement.agent_environment import agent_environment, thread_limits
 from ...placement.allocate_gpus import Allocator, Tell
-from ...placement.new_pool_record import Allocation, AssignedFields
-from ...placement.nodes.ranks_to_nodes import Spread
+from ...placement.new_pool_record import Allocation
+from ...placement.ranks_to_gpus import Placement
+from ...placement.ranks_to_nodes import Spread
 from ...placement.requests.request import PoolRequest
 from .agent_process import AgentProcess
 from .zygote_registry import ZygoteRegistry
 
+_NOT_FOR_RANKS = (
+    "JPY_PARENT_PID",  # ipykernel would end the rank as soon as its parent is not this process
+    "JPY_INTERRUPT_EVENT",
+)
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
+
+@dataclass(eq=False)
 class Launch:
-    """How to get GPUs for one pool, and start its agent.
+    """Gets GPUs for one pool, unless they are `granted` already, and starts its agent."""
 
-    Parameters
-    ----------
-    request : PoolRequest
-        What was asked for.
-    owner : Owner
-        Who starts it.
-    zygotes : ZygoteRegistry
-        From one of which the agent is forked.
-    allocator : Allocator
-        Gets the GPUs.
-    granted : Allocation or None
-        Those that it has got already.
-    spread : Spread or None
-        The nodes, if there are several.
-    """
-
-    def __init__(
-        self,
-        request: PoolRequest,
-        owner: Owner,
-        zygotes: ZygoteRegistry,
-        allocator: Allocator,
-        granted: Allocation | None,
-        spread: Spread | None = None,
-    ) -> None:
-        self._request = request
-        self._owner = owner
-        self._zygotes = zygotes
-        self._allocator = allocator
-        self._granted = granted
-        self._spread = spread
-        self._cancelled = False
+    _request: PoolRequest
+    _owner: Owner
+    _zygotes: ZygoteRegistry
+    _allocator: Allocator
+    _granted: Allocation | None
+    _spread: Spread | None
+    _cancelled: bool = False
 
     def begin(self, tell: Tell) -> None:
-        """Begin to get the GPUs; why it waits, if it comes to that, is told."""
+        """Begin to get the GPUs; `tell` is called with the reason if it must wait."""
         self._allocating = asyncio.create_task(self._allocate(tell))
 
     async def _allocate(self, tell: Tell) -> Allocation:
         return self._granted or await self._allocator.in_line(tell)
 
     def cancel(self) -> None:
-        """Get no GPUs any more, and give back those that there are."""
+        """Stop getting GPUs, and give back those that there are."""
         self._cancelled = True
         self._allocating.cancel()
 
     async def allocation(self) -> Allocation | None:
-        """Return the GPUs once they are there, for the caller to close; `None` if cancelled.
-
-        Raises
-        ------
-        DistError
-            If they can't be had in time.
-        """
+        """Return the GPUs once they are there, for the caller to close; `None` if cancelled."""
         try:
             allocation = await self._allocating
         except asyncio.CancelledError:
             if self._granted:
                 self._granted.close()
-            if not self._cancelled:  # it is the caller who is cancelled
+            if not self._cancelled:  # the caller was cancelled
                 raise
             return None
         if self._cancelled:
@@ -92,7 +71,7 @@ class Launch:
             return None
         return allocation
 
-    def fields(self, allocation: Allocation) -> AssignedFields:
+    def fields(self, allocation: Allocation) -> dict[str, Any]:
         """Return what the pool's record says once its GPUs are known."""
         fields = allocation.fields
         return self._spread.fields(fields) if self._spread else fields
@@ -100,17 +79,7 @@ class Launch:
     async def __call__(
         self, folder: Path, record: PoolRecord, timeout: float, allocation: Allocation
     ) -> AgentProcess:
-        """Start the agent, which holds the GPUs' lease from then on.
-
-        Its socket listens in the pool's private folder on return.
-
-        Raises
-        ------
-        DistError
-            If the interpreter cannot be started, or the folder cannot be written.
-        ZygoteEnded
-            If the interpreter ended while it imported torch.
-        """
+        """Start the agent, which then holds the GPUs' lease; its socket listens on return."""
         given = self._request.base_env
         base = dict(os.environ) if given is None else given
         environment = agent_environment(base, self._request.added_env, allocation.placement)
@@ -133,6 +102,7 @@ class Launch:
         timeout: float,
         allocation: Allocation,
     ) -> PoolFile:
+        given = base | self._request.env
         here = len(allocation.placement.gpus)
         nodes = self._spread.pool_nodes(here) if self._spread else []
 
@@ -151,7 +121,7 @@ class Launch:
             timeout=timeout,
             cwd=os.fsencode(cwd),
             sys_path=list(map(os.fsencode, self._request.sys_path)),
-            thread_limits=thread_limits(base, self._request.env),
+            thread_limits={name: given[name] for name in _THREADS if name in given},
             owner=ProcessRef.of(os.getpid()),
             grace=self._owner.grace,
             ranks=[PlacedRank(rank.device, rank.gpu, mask(rank.rank)) for rank in record.ranks],
@@ -166,3 +136,26 @@ class Launch:
             visible=(base | self._request.added_env).get("CUDA_VISIBLE_DEVICES"),
             force=self._request.force,
         )
+
+
+def agent_environment(
+    base: dict[str, str], extra: dict[str, str], placement: Placement
+) -> dict[str, str]:
+    """Return the notebook kernel's environment with `extra`, as the agent and all ranks need it."""
+    env = {name: value for name, value in base.items() if name not in _NOT_FOR_RANKS}
+    env |= extra
+    # OpenBLAS would start threads as numpy is imported, and a process with threads must not fork.
+    # It is also torchrun's default for ranks; after the fork they get the user's limits,
+    # which torch obeys then. OpenBLAS has read 1 by then.
+    env |= dict.fromkeys(_THREADS, "1")
+    # The agent must not open CUDA: a forked child could not use it any more.
+    env["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    # gloo looks the host name up otherwise, and may listen on an outer interface.
+    # So may NCCL, which takes the loopback only if it is named.
+    for library in ("GLOO", "NCCL"):
+        env.setdefault(f"{library}_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
+    if placement.used:
+        env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+        masks = (placement.mask(rank) for rank in range(len(placement.gpus)))
+        env["CUDA_VISIBLE_DEVICES"] = next(filter(None, masks))  # the agent itself uses none
+    return env

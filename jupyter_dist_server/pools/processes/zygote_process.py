@@ -1,4 +1,4 @@
-"""The process of a zygote as its owner sees it, and the connection to it; see `agent.zygote`."""
+"""The process of a zygote, in its owner, and the connection to it; see `agent.zygote`."""
 
 from __future__ import annotations
 
@@ -15,47 +15,19 @@ import msgspec
 
 from ...common.background_tasks import Tasks
 from ...common.errors import DistError
+from ...common.patience import patience
 from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, is_stopped, until_ended
 from ...common.processes.python_command import python_command
-from ...common.protocol.agents.zygote_messages import (
-    AgentExited,
-    AgentStarted,
-    ForkRefused,
-    StartAgent,
-    ZygoteOrders,
-    ZygoteReady,
-    decode_zygote_news,
-)
+from ...common.protocol.agents import zygote_messages as messages
 from .agent_process import AgentProcess
 
 _LOG = logging.getLogger(__name__)
 
 _MODULE = "jupyter_dist_server.agent.zygote"
-REAP_PATIENCE = 2.0
-"""Seconds within which zygotes that were killed have ended."""
-_FORK_PATIENCE = (3.0, 27.0)
-"""Seconds within which a zygote that is ready forks an agent, if it is stopped, and how many more
-if the machine is only busy; it takes milliseconds.
-"""
 
 
 class ZygoteProcess:
-    """One zygote, which is started.
-
-    Parameters
-    ----------
-    python, environment, cwd
-        How to start it.
-    log : int
-        Descriptor of the file to which it writes.
-    tasks : Tasks
-        Reaps it.
-
-    Raises
-    ------
-    DistError
-        If it cannot be started.
-    """
+    """One zygote, which is started; it writes to the descriptor `log`."""
 
     def __init__(
         self, python: str, environment: dict[str, str], cwd: str, log: int, tasks: Tasks
@@ -64,15 +36,15 @@ class ZygoteProcess:
         self._retired = False
         self._tasks = tasks
         self._waiting = 0
-        """Starts of agents that are under way."""
+        """Starts of agents that are not done."""
         self._asked: dict[str, asyncio.Future[AgentProcess | None]] = {}
         self._exits: dict[int, asyncio.Future[int]] = {}
         self._ready = asyncio.Event()
-        """Set when it has imported torch, or has gone."""
+        """Set when it has imported torch, or has ended."""
         # Messages of one socket must not run together; only Linux's zygotes get more than one.
         kind = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, kind)
-        orders = ZygoteOrders(theirs.fileno(), ProcessRef.of(os.getpid()))
+        orders = messages.ZygoteOrders(theirs.fileno(), ProcessRef.of(os.getpid()))
         try:
             self._child: subprocess.Popen[bytes] | None = subprocess.Popen(
                 [*python_command(python, _MODULE), msgspec.json.encode(orders).decode()],
@@ -100,7 +72,7 @@ class ZygoteProcess:
 
     @property
     def is_usable(self) -> bool:
-        """Whether agents can be started from it, perhaps once it has imported torch."""
+        """Whether it can start agents, perhaps once it has imported torch."""
         return not self.gone and not self._retired
 
     async def start_agent(
@@ -125,12 +97,12 @@ class ZygoteProcess:
     ) -> AgentProcess | None:
         answer: asyncio.Future[AgentProcess | None] = asyncio.get_running_loop().create_future()
         self._asked[str(folder)] = answer
-        request = msgspec.json.encode(StartAgent(str(folder), stay))
+        request = msgspec.json.encode(messages.StartAgent(str(folder), stay))
         try:
             socket.send_fds(self._socket, [request], passed)
             begun = time.monotonic()
-            for patience in _FORK_PATIENCE:
-                await asyncio.wait([answer], timeout=patience)
+            for limit in (patience.cleanup, patience.program):
+                await asyncio.wait([answer], timeout=limit)
                 if answer.done():
                     return answer.result()
                 if is_stopped(self._process):
@@ -161,37 +133,37 @@ class ZygoteProcess:
             self._note_end()
             return
         try:
-            news = decode_zygote_news(message)
-        except ValueError as error:  # whoever waits for an answer kills it
+            news = messages.decode_zygote_news(message)
+        except ValueError as error:  # it is killed for lack of an answer
             _LOG.error("Zygote %d said nothing that is understood: %s", self._process.pid, error)
             return
-        if isinstance(news, ZygoteReady):
+        if isinstance(news, messages.ZygoteReady):
             self._ready.set()
-        elif isinstance(news, AgentExited):
+        elif isinstance(news, messages.AgentExited):
             self._on_exit(news)
         else:
             self._on_answer(news)
 
-    def _on_exit(self, news: AgentExited) -> None:
+    def _on_exit(self, news: messages.AgentExited) -> None:
         if told := self._exits.pop(news.pid, None):
             told.set_result(news.code)
         self._close_if_done()
 
-    def _on_answer(self, news: AgentStarted | ForkRefused) -> None:
-        if isinstance(news, ForkRefused):
+    def _on_answer(self, news: messages.AgentStarted | messages.ForkRefused) -> None:
+        if isinstance(news, messages.ForkRefused):
             agent = None
             self.retire()
         elif news.itself:
-            agent = AgentProcess(news.process, child=self._child, silent=self.close)
+            agent = AgentProcess(news.process, child=self._child)
             self._child, self._retired = None, True
         else:
             # With the answer, as the agent may have ended before that is read.
             exit = self._exits[news.process.pid] = asyncio.get_running_loop().create_future()
-            agent = AgentProcess(news.process, exit, zygote=self._process, silent=self.close)
+            agent = AgentProcess(news.process, exit)
         asked = self._asked.get(news.folder)
         if asked and not asked.done():
             asked.set_result(agent)
-        elif agent:  # whoever asked was cancelled meanwhile
+        elif agent:  # the start was cancelled meanwhile
             agent.kill()
 
     def retire(self) -> None:
@@ -227,16 +199,16 @@ class ZygoteProcess:
 
     async def _reap(self, child: subprocess.Popen[bytes]) -> int:
         try:
-            await asyncio.wait_for(until_ended(self._process), REAP_PATIENCE)
+            await asyncio.wait_for(until_ended(self._process), patience.cleanup)
         except asyncio.TimeoutError:  # it hangs at its exit
             child.kill()
             await until_ended(self._process)
         return child.wait()
 
     async def exit_code(self) -> int:
-        """Return how a zygote that is gone has ended."""
+        """Return the exit code of a zygote that has ended."""
         if self._reaping:
-            await asyncio.wait([self._reaping], timeout=2 * REAP_PATIENCE)
+            await asyncio.wait([self._reaping], timeout=2 * patience.cleanup)
             if self._reaping.done():
                 return self._reaping.result()
         return UNKNOWN_EXIT

@@ -9,11 +9,12 @@ import asyncio
 from pathlib import Path
 
 from ...common.background_tasks import Tasks
+from ...common.patience import patience
 from .agent_process import AgentProcess
-from .zygote_process import REAP_PATIENCE, ZygoteProcess
+from .zygote_process import ZygoteProcess
 
 Key = tuple[str, frozenset[tuple[str, str]]]
-"""An interpreter and the variables that what it imports may depend on."""
+"""An interpreter and the variables that its imports may depend on."""
 
 DEFAULT_KEEP_WARM = 900.0
 """Seconds for which zygotes are kept while no pool runs."""
@@ -22,7 +23,7 @@ _MOST = 2
 _CHANGING = frozenset(
     ["CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "JPY_SESSION_NAME", "OLDPWD", "PWD", "SHLVL", "_"]
 )
-"""Variables that differ between notebooks, and that nothing looks at while it is imported."""
+"""Variables that differ between notebooks, but do not affect imports."""
 
 
 def key_of(python: str, environment: dict[str, str]) -> Key:
@@ -32,13 +33,7 @@ def key_of(python: str, environment: dict[str, str]) -> Key:
 
 
 class ZygoteEnded(Exception):
-    """A new zygote ended, or hung, before it could fork an agent.
-
-    Parameters
-    ----------
-    code : int
-        Its exit code.
-    """
+    """A new zygote ended, or hung, before it could fork an agent."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"A zygote ended with code {code}")
@@ -46,13 +41,9 @@ class ZygoteEnded(Exception):
 
 
 class ZygoteRegistry:
-    """The zygotes of one owner.
+    """The zygotes of one owner, kept for `keep_warm` seconds while no pool runs.
 
-    Parameters
-    ----------
-    keep_warm : float
-        Seconds for which they are kept while no pool runs; 0 is for having none: a zygote then
-        becomes the agent.
+    With 0, none is kept: it becomes the agent.
     """
 
     def __init__(self, keep_warm: float) -> None:
@@ -64,16 +55,10 @@ class ZygoteRegistry:
     async def start_agent(
         self, python: str, environment: dict[str, str], folder: Path, cwd: str, passed: list[int]
     ) -> AgentProcess:
-        """Start the agent of the pool whose orders lie in a folder, from a zygote.
+        """Start the agent of the pool whose orders are in a folder, from a zygote.
 
-        It is passed the descriptors of its listening socket, its log, and its lease.
-
-        Raises
-        ------
-        DistError
-            If the interpreter cannot be started.
-        ZygoteEnded
-            If a zygote that was started for this agent ended before it could fork.
+        It gets the descriptors of its listening socket, its log, and its lease. Raises
+        `ZygoteEnded` if a new zygote ended before it could fork.
         """
         key, stay = key_of(python, environment), bool(self._keep_warm)
         while True:
@@ -100,7 +85,7 @@ class ZygoteRegistry:
         self._zygotes[key] = zygote
 
     def set_idle(self, idle: bool) -> None:
-        """Note whether no pool of this owner runs; it is then a matter of time."""
+        """Note whether no pool of this owner runs; then zygotes end after a while."""
         if self._end:
             self._end.cancel()
             self._end = None
@@ -114,8 +99,8 @@ class ZygoteRegistry:
         self._zygotes.clear()
 
     async def close(self) -> None:
-        """End all of them at once; nobody asks any more how their agents ended."""
+        """End all of them at once, without the exit codes of their agents."""
         for zygote in self._zygotes.values():
             zygote.close()
         self._zygotes.clear()
-        await self._tasks.end(REAP_PATIENCE)
+        await self._tasks.end(patience.cleanup)

@@ -1,11 +1,12 @@
-"""The cells that ran on ranks, as far as the states of the pools were followed."""
+"""The cells that ran on ranks while their pools were followed."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
@@ -17,9 +18,9 @@ from ..pool_manager import PoolManager
 KEEP = 3600.0
 """Seconds for which it is known what a rank did: the longest range of the panel's timeline."""
 MOST_PROFILED = 20
-"""Cells of which it is kept what their ranks did when."""
+"""Cells for which it is kept what their ranks did when."""
 MOST = 20_000
-"""No more stretches are kept, however quick the cells and however many the ranks."""
+"""At most this many stretches are kept, for quick cells on many ranks."""
 
 
 @dataclass(slots=True)
@@ -35,21 +36,26 @@ class Stretch:
     lanes: Lanes | None = None
     """What the rank did when, if that was profiled."""
 
+    def overlaps(self, told: RankLanes | None) -> bool:
+        """Tell whether the rank was profiled in this time."""
+        end = math.inf if self.end is None else self.end
+        return told is not None and self.start <= told.end and told.start <= end
 
-@dataclass(slots=True)
-class CellRun:
-    """One execution of a cell, on the ranks to which its request was sent."""
+
+class CellRun(msgspec.Struct, kw_only=True):
+    """One execution of a cell, as the REST API and the stream show it."""
 
     id: str
-    """Of the request."""
-    pool: PoolRecord
+    """Of its request."""
+    pool: str
+    kernel_id: str | None
+    name: str
+    """Of the notebook."""
     cell: int | None
-    """The notebook's number of the cell, `None` if that has none."""
+    """The notebook's number of the cell, `None` if it has none."""
     cell_id: str | None
-    """The notebook's id of the cell, `None` if the front end gave none."""
-    stretches: list[Stretch] = field(default_factory=list)
-    version: int = 0
-    """The history's, at the last change of this cell."""
+    """The notebook's ID of the cell, `None` if the front end sent none."""
+    stretches: list[Stretch] = []
 
     @property
     def end(self) -> float | None:
@@ -57,79 +63,44 @@ class CellRun:
         ends = [stretch.end for stretch in self.stretches if stretch.end is not None]
         return max(ends) if len(ends) == len(self.stretches) else None
 
-    def shown(self) -> ShownCell:
-        """Return it as the REST API and the stream show it."""
-        return ShownCell(
-            id=self.id,
-            pool=self.pool.id,
-            kernel_id=self.pool.kernel_id,
-            name=self.pool.name,
-            cell=self.cell,
-            cell_id=self.cell_id,
-            stretches=self.stretches,
-        )
-
-
-class ShownCell(msgspec.Struct, kw_only=True):
-    """What the REST API and the stream tell of a `CellRun`."""
-
-    id: str
-    pool: str
-    kernel_id: str | None
-    name: str
-    """Of the notebook."""
-    cell: int | None
-    cell_id: str | None
-    stretches: list[Stretch]
-
 
 class CellHistory:
-    """The last hour of all pools, those that have ended since included.
-
-    Parameters
-    ----------
-    manager : PoolManager
-        Whose pools are followed, from now on.
-
-    Attributes
-    ----------
-    version : int
-        Grows with each change.
-    """
+    """The last hour of all pools, ended ones included; `version` grows with each change."""
 
     def __init__(self, manager: PoolManager) -> None:
         self.version = 0
-        self._cells: dict[tuple[str, str], CellRun] = {}
-        """By pool and request, in the order of their last changes."""
+        self._cells: dict[tuple[str, str], tuple[int, CellRun]] = {}
+        """By pool and request, with the version of their last changes, in this order."""
         self._running: dict[tuple[str, int], tuple[CellRun, Stretch]] = {}
-        """By pool and rank."""
         self._notebooks: dict[str, tuple[str | None, str]] = {}
         """By pool: the kernel and the path."""
         self._count = 0
         self._profiled: deque[CellRun] = deque(maxlen=MOST_PROFILED)
         manager.listen(self._on_change, self._on_removal)
 
-    def since(self, version: int = 0) -> list[ShownCell]:
+    def since(self, version: int = 0) -> list[CellRun]:
         """Return the cells that have changed since a version, by their start."""
         self._forget()
         news = []
-        for cell in reversed(self._cells.values()):
-            if cell.version <= version:
+        for changed, cell in reversed(self._cells.values()):
+            if changed <= version:
                 break
             news.append(cell)
-        news.sort(key=lambda cell: cell.stretches[0].start)
-        return [cell.shown() for cell in news]
+        return sorted(news, key=lambda cell: cell.stretches[0].start)
 
     def note_lanes(self, pool_id: str, told: Iterable[RankLanes]) -> None:
-        """Note what ranks of a pool did when in a cell; one that is not known is left out."""
+        """Note what ranks of a pool did when in a cell; an unknown cell is ignored."""
         begun = {one.rank: one for one in told}
-        for cell in reversed([cell for (pool, _), cell in self._cells.items() if pool == pool_id]):
-            theirs = [s for s in cell.stretches if s.rank in begun and _holds(s, begun[s.rank])]
+        for cell in reversed(self._cells_of(pool_id)):
+            theirs = [s for s in cell.stretches if s.overlaps(begun.get(s.rank))]
             for stretch in theirs:
                 if one := begun.pop(stretch.rank, None):
                     stretch.lanes = one.lanes
             if theirs:
                 self._keep_lanes(cell)
+
+    def _cells_of(self, pool_id: str) -> list[CellRun]:
+        return [cell for _, cell in self._cells.values() if cell.pool == pool_id]
 
     def _keep_lanes(self, cell: CellRun) -> None:
         if all(cell is not one for one in self._profiled):
@@ -148,7 +119,8 @@ class CellHistory:
         notebook = record.kernel_id, record.name
         if self._notebooks.setdefault(record.id, notebook) != notebook:
             self._notebooks[record.id] = notebook
-            for cell in [cell for cell in self._cells.values() if cell.pool.id == record.id]:
+            for cell in self._cells_of(record.id):
+                cell.kernel_id, cell.name = notebook
                 self._touch(cell)
 
     def _note_activity(self, pool: PoolRecord, rank: RankRecord) -> None:
@@ -156,15 +128,22 @@ class CellHistory:
         if rank.state == "busy":
             stretch = Stretch(rank.rank, rank.gpu.uuid if rank.gpu else None, rank.since)
             request = rank.msg_id or ""
-            cell = self._cells.get((pool.id, request))
-            cell = cell or CellRun(request, pool, rank.cell, rank.cell_id)
+            _, cell = self._cells.get((pool.id, request), (0, None))
+            cell = cell or CellRun(
+                id=request,
+                pool=pool.id,
+                kernel_id=pool.kernel_id,
+                name=pool.name,
+                cell=rank.cell,
+                cell_id=rank.cell_id,
+            )
             cell.stretches.append(stretch)
             self._running[pool.id, rank.rank] = cell, stretch
             self._count += 1
             self._touch(cell)
 
     def _on_removal(self, pool_id: str) -> None:
-        """Note that a pool is not followed any more; it may go on without us."""
+        """Note that a pool is not followed any more; it may continue without us."""
         self._notebooks.pop(pool_id, None)
         for pool, rank in list(self._running):
             if pool == pool_id:
@@ -178,16 +157,15 @@ class CellHistory:
 
     def _touch(self, cell: CellRun) -> None:
         self.version += 1
-        cell.version = self.version
-        self._cells.pop((cell.pool.id, cell.id), None)
-        self._cells[cell.pool.id, cell.id] = cell
+        self._cells.pop((cell.pool, cell.id), None)
+        self._cells[cell.pool, cell.id] = self.version, cell
         self._forget()
 
     def _forget(self) -> None:
-        """Forget cells that ended too long ago, and the first ones if they are too many."""
+        """Forget cells that ended too long ago, and the first ones if there are too many."""
         oldest = time.time() - KEEP
         forgotten = []
-        for key, cell in self._cells.items():
+        for key, (_, cell) in self._cells.items():
             if (end := cell.end) is None:
                 continue
             if end >= oldest and self._count <= MOST:
@@ -196,8 +174,3 @@ class CellHistory:
             forgotten.append(key)
         for key in forgotten:
             del self._cells[key]
-
-
-def _holds(stretch: Stretch, told: RankLanes) -> bool:
-    """Tell whether a rank was busy with that cell while it was profiled."""
-    return stretch.start <= told.end and (stretch.end is None or told.start <= stretch.end)

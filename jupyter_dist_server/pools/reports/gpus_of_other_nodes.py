@@ -1,4 +1,4 @@
-"""The GPUs of other nodes, sampled by the agents of pools while somebody looks."""
+"""The GPUs of other nodes, sampled by the agents of pools while a client displays them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,7 @@ from ..pool_manager import PoolManager
 
 
 class OtherNodes:
-    """Has each node sampled by one of the pools that run there, and tells it to the telemetry.
-
-    Parameters
-    ----------
-    manager : PoolManager
-        Whose pools may have other nodes.
-    telemetry : Telemetry
-        Knows whether somebody looks.
-    """
+    """Has each node sampled by one of the pools that run there, for the telemetry."""
 
     def __init__(self, manager: PoolManager, telemetry: Telemetry) -> None:
         self._manager = manager
@@ -31,7 +23,7 @@ class OtherNodes:
         ]
 
     def close(self) -> None:
-        """Look no more; a server that gets a second signal closes twice."""
+        """Stop sampling; a server that gets a second signal closes twice."""
         while self._stop:
             self._stop.pop()()
 
@@ -44,7 +36,7 @@ class OtherNodes:
             self._ask()
 
     def _ask(self) -> None:
-        """Ask for each node once, whichever pools run there."""
+        """Ask for each node once, however many pools run there."""
         sampled: list[str] = []
         for pool in self._manager.live():
             if pool.record.state in (PoolState.RUNNING, PoolState.CONFIGURING):

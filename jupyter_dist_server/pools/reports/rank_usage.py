@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import psutil
 from ...client.ranks.gather_evidence import Standstill, gather_evidence
 from ...client.ranks.rank_connection import RankConnection, read_reply
 from ...common.background_tasks import Tasks
+from ...common.patience import patience
 from ...common.processes.process_memory import ProcessMemory
 from ...common.processes.process_ref import ProcessRef
 from ...common.protocol.jupyter_messages import Message
@@ -28,8 +29,6 @@ from ..pool_manager import PoolManager
 
 _LOG = logging.getLogger(__name__)
 
-_PATIENCE = 1.0
-"""Seconds within which a rank answers; its CPU and memory are known without."""
 _Place = tuple[Whereabouts, int | None, int]
 """A collective: where it was called, in which cell, and how many were begun before."""
 _Rank = tuple[str, int | None, int | None]
@@ -49,59 +48,77 @@ class Usage:
     """In bytes; of pages that it shares with other processes, its part."""
     gpu_uuid: str | None
     allocated: int | None
-    """Torch's memory on its GPU in bytes, as `reserved`."""
+    """Torch's memory on its GPU in bytes, as is `reserved`."""
     reserved: int | None
     line: int | None
-    """Of the cell that it runs."""
+    """The line of the cell that it runs."""
     call: str | None
     """The collective that it is in."""
     calls: int | None
-    """How many it has begun."""
+    """How many collectives it has begun."""
     waiting_since: float | None
     """Since when it waits in this one."""
 
 
+@dataclass
+class _Seen:
+    """What is known of the ranks of one pool."""
+
+    connection: RankConnection
+    asked: dict[int, asyncio.Future[Message]] = field(default_factory=dict)
+    """Questions without an answer yet; their ranks are not asked again meanwhile."""
+    standstill: Standstill = field(default_factory=Standstill)
+    verdict: Verdict | None = None
+
+    async def ask(self, ranks: list[int]) -> dict[int, RankStatus]:
+        """Return the states of the ranks that answer in time."""
+        new = [rank for rank in ranks if rank not in self.asked]
+        self.asked |= self.connection.begin(StatusRequest.kind, {}, new)
+        if self.asked:
+            await asyncio.wait(self.asked.values(), timeout=patience.answer)
+        done = {r: self.asked.pop(r) for r, said in list(self.asked.items()) if said.done()}
+        messages = {r: said.result() for r, said in done.items() if not said.cancelled()}
+        replies = {r: read_reply(r, message, RankStatus) for r, message in messages.items()}
+        return {r: status for r, status in replies.items() if status}
+
+    async def judge(
+        self, record: PoolRecord, living: list[int], said: dict[int, RankStatus]
+    ) -> Verdict | None:
+        """Return why ranks wait, if some make no progress."""
+        if not self.standstill.is_seen(said, living):
+            return None
+        for rank in record.ranks:
+            if rank.state == "dead":
+                self.connection.note_death(rank.rank, rank.exit or "")
+        look = partial(gather_evidence, self.connection, record.ranks)
+        verdict, _ = await explain(look, time.time(), self.standstill.since)
+        return verdict if verdict and verdict.concerns_all else None
+
+
 class RankUsage:
-    """Look at every rank now and then: psutil for its process, its control channel for its GPU.
-
-    Parameters
-    ----------
-    manager : PoolManager
-        Whose pools are looked at.
-    interval : float
-        Seconds between two looks.
-
-    Attributes
-    ----------
-    latest : dict
-        By pool id, one `Usage` per rank, `None` for a rank that has no process.
-    verdicts : dict
-        By pool id, why its ranks wait.
-    """
+    """Looks at every rank regularly: psutil for its process, its control channel for its GPU."""
 
     def __init__(self, manager: PoolManager, interval: float = 2.0) -> None:
         self.latest: dict[str, list[Usage | None]] = {}
+        """By pool ID, one for each rank; `None` for a rank that has no process."""
         self.verdicts: dict[str, Verdict] = {}
-        self._found: dict[str, Verdict | None] = {}
-        self._standstills: dict[tuple[str, int], Standstill] = {}
+        """By pool ID, why its ranks wait."""
         self._manager = manager
         self._interval = interval
         self._wanted = 0
         self._listeners: set[Callable[[], None]] = set()
-        self._connections: dict[tuple[str, int], RankConnection] = {}
-        """By pool and generation of its ranks: new ranks do not answer what old ones were asked."""
-        self._asked: dict[tuple[str, int], dict[int, asyncio.Future[Message]]] = {}
-        """What ranks have not answered yet; those are not asked again meanwhile."""
+        self._seen: dict[tuple[str, int], _Seen] = {}
+        """By pool and generation of its ranks: new ranks do not get the questions to old ones."""
         self._processes: dict[ProcessRef, tuple[psutil.Process, ProcessMemory]] = {}
         self._cpu: dict[_Rank, tuple[float, float]] = {}
         """Of a rank on another node: when it answered last, and its processor time then."""
         self._waits: dict[_Rank, tuple[_Place, float]] = {}
-        """Which collective a rank was in when it was looked at last, and when that was first so."""
+        """The collective that a rank was last seen in, and since when."""
         self._looking: asyncio.Task[None] | None = None
         self._tasks = Tasks()
 
     def want(self) -> Callable[[], None]:
-        """Look from now on; call what is returned once nobody here wants to know any more."""
+        """Look from now on, until the caller calls what is returned."""
         self._wanted += 1
         if self._looking is None or self._looking.done():
             self._looking = self._tasks.add(self._look())
@@ -115,12 +132,12 @@ class RankUsage:
         return release
 
     def listen(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back after each look that found a change; returns what stops the calls."""
+        """Call back after each look that found a change; return what stops the calls."""
         self._listeners.add(callback)
         return lambda: self._listeners.discard(callback)
 
     async def close(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         await self._tasks.cancel()
         await self._forget(set())
 
@@ -142,7 +159,7 @@ class RankUsage:
         found = await asyncio.gather(*(self._look_at(pool) for pool in running))
         await self._forget({(p.record.id, p.record.generation) for p in running})
         latest = {pool.record.id: used for pool, used in zip(running, found, strict=True)}
-        verdicts = {pool: why for pool in latest if (why := self._found.get(pool))}
+        verdicts = {pool: seen.verdict for (pool, _), seen in self._seen.items() if seen.verdict}
         if latest != self.latest or verdicts != self.verdicts:
             self.latest, self.verdicts = latest, verdicts
             for listener in list(self._listeners):
@@ -151,7 +168,7 @@ class RankUsage:
     async def _look_at(self, pool: Pool) -> list[Usage | None]:
         try:
             return await self._usage_of(pool)
-        except Exception:  # what one pool says must not hide the others
+        except Exception:  # the other pools must still be shown
             _LOG.exception("Reading the usage of the ranks of pool %s failed", pool.record.id)
             return [None] * pool.record.world_size
 
@@ -159,48 +176,18 @@ class RankUsage:
         record = pool.record
         key = record.id, record.generation
         try:
-            if key not in self._connections:
-                self._connections[key] = RankConnection(Path(record.folder))
-                self._connections[key].open()
+            if key not in self._seen:
+                self._seen[key] = _Seen(RankConnection(Path(record.folder)))
+                self._seen[key].connection.open()
+            seen = self._seen[key]
             living = [rank.rank for rank in record.ranks if rank.state != "dead"]
-            answers = await self._ask(key, living)
-            self._found[record.id] = await self._judge(record, key, living, answers)
+            answers = await seen.ask(living)
+            seen.verdict = await seen.judge(record, living, answers)
         except OSError:  # it has ended this very moment
             answers = {}
         ranks = list(record.ranks)
         said = [answers.get(rank.rank) for rank in ranks]
         return await asyncio.to_thread(lambda: list(map(self._usage, ranks, said)))
-
-    async def _judge(
-        self,
-        record: PoolRecord,
-        key: tuple[str, int],
-        living: list[int],
-        said: dict[int, RankStatus],
-    ) -> Verdict | None:
-        """Return why ranks wait, if some do not go on."""
-        standstill = self._standstills.setdefault(key, Standstill())
-        if not standstill.is_seen(said, living):
-            return None
-        connection = self._connections[key]
-        for rank in record.ranks:
-            if rank.state == "dead":
-                connection.note_death(rank.rank, rank.exit or "")
-        look = partial(gather_evidence, connection, record.ranks)
-        verdict, _ = await explain(look, time.time(), standstill.since)
-        return verdict if verdict and verdict.concerns_all else None
-
-    async def _ask(self, key: tuple[str, int], ranks: list[int]) -> dict[int, RankStatus]:
-        """Return what ranks say of themselves, without those that do not answer in time."""
-        asked = self._asked.setdefault(key, {})
-        new = [rank for rank in ranks if rank not in asked]
-        asked |= self._connections[key].begin(StatusRequest.kind, {}, new)
-        if asked:
-            await asyncio.wait(asked.values(), timeout=_PATIENCE)
-        done = {rank: asked.pop(rank) for rank in list(asked) if asked[rank].done()}
-        messages = {r: said.result() for r, said in done.items() if not said.cancelled()}
-        replies = {r: read_reply(r, message, RankStatus) for r, message in messages.items()}
-        return {r: status for r, status in replies.items() if status}
 
     def _usage(self, rank: RankRecord, said: RankStatus | None) -> Usage | None:
         used = self._elsewhere(rank, said) if rank.start_ticks is None else self._here(rank)
@@ -246,7 +233,7 @@ class RankUsage:
     def _elsewhere(
         self, rank: RankRecord, said: RankStatus | None
     ) -> tuple[float | None, int] | None:
-        """Return the same of a rank on another node, as it says itself."""
+        """Return the same for a rank on another node, as it reports."""
         if said is None:
             return None
         key, now = (rank.node, rank.pid, None), time.monotonic()
@@ -256,7 +243,7 @@ class RankUsage:
         return cpu if cpu is None else round(max(0.0, cpu), 1), said.report.memory
 
     def _waiting_since(self, rank: _Rank, said: RankStatus | None) -> float | None:
-        """Return when a rank was first seen in the collective in which it is now."""
+        """Return when a rank was first seen in its present collective."""
         if said is None:
             return None  # it may still be there, but does not say so
         if said.whereabouts.call is None:
@@ -270,11 +257,8 @@ class RankUsage:
         return seen[1]
 
     async def _forget(self, kept: set[tuple[str, int]]) -> None:
-        for key in set(self._connections) - kept:
-            self._asked.pop(key, None)
-            self._standstills.pop(key, None)
-            self._found.pop(key[0], None)
-            await self._connections.pop(key).close()
+        for key in set(self._seen) - kept:
+            await self._seen.pop(key).connection.close()
         if not kept:
             self._processes.clear()
             self._cpu.clear()
@@ -282,6 +266,6 @@ class RankUsage:
 
 
 def _full_uuid(rank: RankRecord, uuid: str) -> str:
-    """Return a UUID as NVML writes it: CUDA leaves out what kind of device it is."""
+    """Return a UUID as NVML writes it: CUDA leaves out the kind of device."""
     assigned = rank.gpu.uuid if rank.gpu else ""
     return assigned if assigned.partition("-")[2] == uuid else f"GPU-{uuid}"

@@ -12,7 +12,7 @@ import msgspec
 
 from ...client.ranks.rank_connection import RankConnection
 from ...client.values.ask_variables import Gathered, gather_variables
-from ...common.protocol.pool_record import PoolRecord
+from ...common.patience import patience
 from ...common.protocol.ranks.variable_messages import VariablesRequest
 from ...verdicts.compare_variables import Compared, History, compare, sentences
 from ...verdicts.variable_list import ListedVariable, list_variables
@@ -20,11 +20,7 @@ from ..pool import Pool
 from ..stack_and_log import check_pool_runs, pool_ended
 
 _LARGEST = 16 << 20
-"""Bytes of a variable that is compared unasked."""
-_LOOK = 10.0
-"""Seconds that ranks may take to list variables."""
-_CHECK = 120.0
-"""The same to compare all of them, however large they are."""
+"""Bytes of a variable that is compared without being asked to."""
 
 
 class VariablesAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +28,7 @@ class VariablesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     variables: list[ListedVariable]
     ranks: list[int]
-    """Those that have told."""
+    """Those that have answered."""
     busy: list[int]
     """They run a cell."""
     silent: list[int]
@@ -51,28 +47,15 @@ class RankVariables:
         self._lock = threading.Lock()
 
     async def look(self, pool: Pool) -> bytes:
-        """Return a `VariablesAnswer` as JSON: all variables, without values.
-
-        Those that hold much are not compared.
-
-        Raises
-        ------
-        DistError
-            If the pool does not run.
-        """
+        """Return a `VariablesAnswer` as JSON, without values; only small ones are compared."""
         request = VariablesRequest([], largest=_LARGEST, values=False)
-        return await self._ask(pool, request, None, _LOOK, in_words=False)
+        return await self._ask(pool, request, None, 2 * patience.busy_answer, in_words=False)
 
     async def check(self, pool: Pool, names: Sequence[str], ranks: Sequence[int] | None) -> bytes:
-        """Compare variables, all if none is named, on some ranks or all; see `look`.
-
-        Raises
-        ------
-        DistError
-            If the pool does not run, or a rank does not have a variable.
-        """
+        """Compare variables, all if none is named, on some ranks or all; see `look`."""
         request = VariablesRequest(list(names))
-        return await self._ask(pool, request, ranks, _CHECK, in_words=True)
+        limit = 4 * patience.program  # all of them, however large they are
+        return await self._ask(pool, request, ranks, limit, in_words=True)
 
     async def _ask(
         self,
@@ -87,7 +70,12 @@ class RankVariables:
         chosen = range(record.world_size) if ranks is None else ranks
         dead = [one.rank for one in record.ranks if one.state == "dead" and one.rank in chosen]
         living = [rank for rank in chosen if rank not in dead]
-        gathered = await _gather(record, request, living, limit)
+        check_pool_runs(record)
+        try:
+            async with RankConnection(Path(record.folder)) as connection:
+                gathered = await gather_variables(connection, request, living, limit)
+        except OSError:  # this very moment; the record will say so soon
+            raise pool_ended() from None
 
         def answer() -> bytes:
             found, since = self._compare(pool, generation, gathered)
@@ -117,14 +105,3 @@ class RankVariables:
             if len(gathered.said) < pool.record.world_size:
                 return found, known[1].since  # what some ranks tell says nothing of all
             return found, known[1].note(found, gathered.said)
-
-
-async def _gather(
-    record: PoolRecord, request: VariablesRequest, ranks: Sequence[int], limit: float
-) -> Gathered:
-    check_pool_runs(record)
-    try:
-        async with RankConnection(Path(record.folder)) as connection:
-            return await gather_variables(connection, request, ranks, limit)
-    except OSError:  # this very moment; the record will say so soon
-        raise pool_ended() from None

@@ -9,8 +9,7 @@ from ...common.background_tasks import Tasks
 from ...common.patience import patience
 from ...jobs.leases.lease import holders
 from ...placement.conflicts import unavailable
-from ...placement.nodes.cluster_nodes import Cluster, cluster_around
-from ...placement.request_schema import start_schema
+from ...placement.request_schema import Cluster, cluster_around, start_schema
 from ...placement.requests.request import PoolRequest
 from ..gpus.gpu_handlers import GpuHandler
 

@@ -1,6 +1,7 @@
-"""A child of the agent on another node, that chooses and leases the GPUs of the ranks there.
+"""A child of the agent on another node: it chooses and leases the GPUs of the ranks there.
 
-By the same rules as on the pool's first node; of what the engine has given to the agent.
+It follows the same rules as the pool's first node, with the GPUs that the engine has given to the
+agent.
 """
 
 from __future__ import annotations
@@ -12,27 +13,24 @@ import time
 
 import msgspec
 
-from ...common.errors import DistError
-from ...common.protocol.failure_reason import Reason
-from ...common.protocol.node_messages import (
+from ..common.errors import DistError
+from ..common.patience import patience
+from ..common.protocol.failure_reason import Reason
+from ..common.protocol.node_messages import (
     NodeAllocation,
     NodeRequest,
     read_node_request,
 )
-from ...common.protocol.pool_file import PlacedRank
-from ...jobs.leases.lease import holders
-from ..allocate_gpus import Allocator
-from ..new_pool_record import Allocation, gpu_reference
-from ..ranks_to_gpus import GpusTaken
-from ..requests.request import PoolRequest
-
-_PATIENCE = 20.0
-"""Seconds within which an agent of the same pool has ended that was cut off."""
-_PAUSE = 0.5
+from ..common.protocol.pool_file import PlacedRank
+from ..jobs.leases.lease import holders
+from .allocate_gpus import Allocator
+from .new_pool_record import Allocation, gpu_reference
+from .ranks_to_gpus import GpusTaken
+from .requests.request import PoolRequest
 
 
 def main() -> None:
-    """Read what is asked for, and send the answer with the descriptors of the lease."""
+    """Read the request, and send the answer with the descriptors of the lease."""
     with socket.socket(fileno=int(sys.argv[1])) as agent:
         try:
             allocation = asyncio.run(_allocate(read_node_request(sys.argv[2].encode())))
@@ -54,7 +52,8 @@ async def _allocate(asked: NodeRequest) -> Allocation:
         time_limit=asked.record.time_limit,
     )
     allocator = Allocator(request, asked.record)
-    until = time.monotonic() + _PATIENCE
+    # An agent of the same pool that was cut off ends its ranks once it has heard nothing for long.
+    until = time.monotonic() + 2 * patience.node
     while True:
         try:
             return await allocator.now()
@@ -63,7 +62,7 @@ async def _allocate(asked: NodeRequest) -> Allocation:
             is_ours = any(lease.pool == asked.record.id for lease in leases.values())
             if not is_ours or time.monotonic() > until:
                 raise
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(0.5)
 
 
 def _placed(allocation: Allocation) -> list[PlacedRank]:

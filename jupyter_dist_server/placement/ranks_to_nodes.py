@@ -1,36 +1,25 @@
-"""From an engine's nodes to which node each rank gets: in blocks, as torchrun does, or by a map."""
+"""From an engine's nodes to which node each rank gets: in blocks, as in torchrun, or by a map."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Any
 
-from ...common.errors import DistError
-from ...common.protocol.node_addresses import PoolNode, say_nodes
-from ...common.protocol.pool_record import RankRecord
-from ...common.rank_specs import MAX_RANKS
-from ...engines.choose_engine import LOCAL, engine_for
-from ...engines.engine import Node
-from ..new_pool_record import AssignedFields, environment_of
-from ..requests.field_checks import GpuId
-from ..requests.request import PoolRequest
+from ..common.errors import DistError
+from ..common.protocol.node_addresses import PoolNode, say_nodes
+from ..common.protocol.pool_record import RankRecord
+from ..common.rank_specs import MAX_RANKS
+from ..engines.choose_engine import LOCAL, engine_for
+from ..engines.engine import Node
+from .new_pool_record import environment_of
+from .requests.field_checks import GpuId
+from .requests.request import PoolRequest
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The nodes of one pool: the first is this machine.
-
-    Attributes
-    ----------
-    engine : str
-        What starts agents on the others.
-    nodes : tuple of Node
-        Two or more.
-    request : PoolRequest
-        What was asked for.
-    job : str
-        The id of the engine's job that has them; empty if there is none.
-    """
+    """The nodes of one pool, this machine first; the engine's `job` may be empty."""
 
     engine: str
     nodes: tuple[Node, ...]
@@ -38,7 +27,7 @@ class Spread:
     job: str = ""
 
     def on_first(self) -> PoolRequest:
-        """Return the part of the request that this machine is to fulfil."""
+        """Return the part of the request that this machine fulfils."""
         ranks = self._ranks(0)[0]
         gpus = dict(enumerate(self._mapped(ranks))) or None
         count, nodes = len(ranks) or None, len(self.nodes)
@@ -50,7 +39,7 @@ class Spread:
         return [gpus[rank] for rank in ranks] if gpus else []
 
     def _ranks(self, first: int) -> list[list[int]]:
-        """Return the ranks of each node, given how many the first one has got if nobody says."""
+        """Return the ranks of each node; `first` is how many the first one got if nobody says."""
         if self.request.node_map:
             names = [name for name, _ in self.request.node_map]
             return [
@@ -83,7 +72,7 @@ class Spread:
         return nodes
 
     def mask(self, node: PoolNode, rank: int) -> str | None:
-        """Return what CUDA may see on another node, if the map says that."""
+        """Return what CUDA may see on another node, if the map says so."""
         chosen = [str(gpu) for gpu in self._mapped(node.ranks)]
         if not chosen:
             return None
@@ -91,9 +80,9 @@ class Spread:
         whole = dict.fromkeys(gpu for gpu in chosen if not gpu.startswith("MIG-"))
         return ",".join(whole) if own in whole else own  # CUDA sees one MIG instance at most
 
-    def fields(self, first: AssignedFields) -> AssignedFields:
-        """Return what a pool's record says, given what it says of the ranks on the first node."""
-        placed = first["ranks"]
+    def fields(self, first: dict[str, Any]) -> dict[str, Any]:
+        """Return what a pool's record says, given what it says of ranks on the first node."""
+        placed: list[RankRecord] = first["ranks"]
         nodes = self.pool_nodes(len(placed))
         ranks = []
         for node in nodes:
@@ -129,7 +118,7 @@ class Spread:
         }
 
     def _device(self, placed: list[RankRecord], node: PoolNode, local: int) -> str:
-        """Return the device of a rank elsewhere, as CUDA counts there."""
+        """Return the device of a rank on another node, as CUDA counts there."""
         if placed[0].gpu is None:
             return "cpu"
         if mask := self.mask(node, node.ranks[local]):
@@ -138,14 +127,9 @@ class Spread:
 
 
 def spread(request: PoolRequest, setting: str = "") -> tuple[PoolRequest, Spread | None]:
-    """Return what this machine is to fulfil of a request, and all nodes if they are several.
+    """Return what this machine fulfils of a request, and all nodes if there are several.
 
     Not for an event loop. `setting` is the engine to use if the request names none.
-
-    Raises
-    ------
-    DistError
-        If there are not as many nodes, or this machine is none of them.
     """
     is_named = request.engine not in (None, LOCAL)
     asked = (request.nodes or 1) > 1 or request.ranks_per_node or request.node_map
@@ -184,7 +168,7 @@ def _chosen(request: PoolRequest, found: list[Node]) -> list[Node]:
     if not here:
         raise DistError(
             "no_nodes",
-            f"This notebook's kernel runs on none of the nodes that can be used: {names}.",
+            f"This notebook's kernel does not run on a node that can be used: {names}.",
             "Start JupyterLab on one of them, under Slurm by srun --overlap --nodes=1 --pty "
             "jupyter lab.",
             field="nodes",
@@ -196,7 +180,7 @@ def _chosen(request: PoolRequest, found: list[Node]) -> list[Node]:
     if len(chosen) < wanted:
         raise DistError(
             "no_nodes",
-            f"The pool is to have {wanted} nodes, but the allocation has {len(found)}: {names}.",
+            f"The pool needs {wanted} nodes, but the allocation has {len(found)}: {names}.",
             "Ask for fewer nodes, or for a larger allocation.",
             field="nodes",
         )
@@ -204,7 +188,7 @@ def _chosen(request: PoolRequest, found: list[Node]) -> list[Node]:
 
 
 def _number(request: PoolRequest, found: int) -> int:
-    """Return how many nodes a pool needs if it does not say; by default it has all."""
+    """Return how many nodes a pool needs if it does not say; by default all."""
     if request.num_ranks and request.ranks_per_node:
         return -(-request.num_ranks // request.ranks_per_node)
     return min(found, request.num_ranks or found)
@@ -215,7 +199,7 @@ def _mapped(names: list[str], found: list[Node]) -> list[Node]:
     if unknown := [name for name in names if name not in nodes]:
         raise DistError(
             "no_nodes",
-            f"The map has the node {unknown[0]}, which is none of those that can be used: "
+            f"The map names node {unknown[0]}, which is not one of those that can be used: "
             f"{', '.join(nodes)}.",
             "Correct the name in --map.",
             field="node_map",

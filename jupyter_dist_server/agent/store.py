@@ -1,22 +1,34 @@
-"""What a pool's store holds, with the semantics of torch's ``TCPStore``."""
+"""The store of a pool's process group, with the semantics of torch's ``TCPStore``.
+
+The ranks of a node ask their agent, on a Unix socket in the private folder.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+import socket
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from pathlib import Path
 
-from ...common.protocol.store_messages import StoreReply, StoreRequest
+from ..common.peers import check_unix_peer
+from ..common.pool_folder import store_socket
+from ..common.protocol.store_messages import FRAME, StoreReply, StoreRequest, frame, read_request
+
+_BACKLOG = 1024
+"""Connections that may wait: all ranks connect at once, with a thread or two each."""
+
+Answer = Callable[[StoreRequest], Awaitable[StoreReply]]
 
 
 class KeyValues:
-    """Values by key, and who waits for a key."""
+    """The values, and the ranks that wait for a key."""
 
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
         self._awaited: dict[str, asyncio.Event] = {}
 
     async def answer(self, request: StoreRequest) -> StoreReply:
-        """Do what a rank asks; `get` and `wait` last until their keys are there."""
+        """Answer a rank's request; `get` and `wait` last until their keys are there."""
         keys, values = request.keys, request.values
         if request.do in ("get", "wait"):
             if missing := await self._missing_after(keys, request.seconds):
@@ -62,3 +74,44 @@ class KeyValues:
     async def _wait(self, keys: Collection[str]) -> None:
         while missing := next((key for key in keys if key not in self._values), None):
             await self._awaited.setdefault(missing, asyncio.Event()).wait()
+
+
+async def serve_store(folder: Path, answer: Answer) -> asyncio.Server:
+    """Begin to answer the ranks of this node; `folder` is the pool's."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(store_socket(folder)))
+    return await asyncio.get_running_loop().create_unix_server(
+        lambda: _Connection(answer), sock=listener, backlog=_BACKLOG
+    )
+
+
+class _Connection(asyncio.Protocol):
+    """The connection of one thread of a rank, which sends one request at a time."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._ask = answer
+        self._read = bytearray()
+        self._answering: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        try:
+            check_unix_peer(transport.get_extra_info("socket"))
+        except PermissionError:  # root's processes included, as nothing of ours comes from there
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self._read += data
+        end = FRAME + int.from_bytes(self._read[:FRAME], "big")
+        if len(self._read) >= max(end, FRAME):
+            request = read_request(bytes(self._read[FRAME:end]))
+            del self._read[:end]
+            self._answering = asyncio.ensure_future(self._answer(request))
+
+    async def _answer(self, request: StoreRequest) -> None:
+        self._transport.write(frame(await self._ask(request)))
+
+    def connection_lost(self, _: Exception | None) -> None:
+        if self._answering:
+            self._answering.cancel()

@@ -1,1 +1,0 @@
-"""The store of a pool's process group, which the agent serves."""
