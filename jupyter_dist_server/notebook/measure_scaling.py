@@ -26,16 +26,9 @@ Work = str | Callable[..., Any]
 
 
 def measured(pool: CurrentPool, work: Work, sizes: Sequence[int]) -> Iterator[Run]:
-    """Run work on pools of some sizes, and yield what each took.
+    """Run work on pools of some sizes, and yield how long each took, and why.
 
-    It runs twice on each pool: profiled, which also warms it up, then with nothing but a clock.
-
-    Raises
-    ------
-    DistError
-        If the notebook has a pool, or a pool cannot be started.
-    CellFailed
-        If the work fails.
+    It runs twice on each pool: profiled, which also warms it up, then timed.
     """
     requests = [PoolRequest.from_json({"num_ranks": size}) for size in sizes]
     if pool.attach():
@@ -61,7 +54,7 @@ def _run(pool: CurrentPool, work: Work, size: int, notices: tuple[str, ...], on_
     account = average(accounts(said, waiting(said))) if good else None
     begun = time.perf_counter()
     _run_once(pool, work, Options(quiet=True))
-    if on_gpus:  # they may not have done yet what the ranks have launched
+    if on_gpus:  # what the ranks have launched may still run
         pool.run(_WAIT, "", None, False, Options(quiet=True))
     return Run(size, time.perf_counter() - begun, account, notices)
 

@@ -94,8 +94,8 @@ class ScaleMagics(DistMagics):
         on_gpu = record.backend != "gloo" and record.ranks[0].device != "cpu"
         device = f"__import__('torch').device({'device' if on_gpu else repr('cpu')})"
         code = f"{_MEASURE}({_SIZES}, {device})"
-        self.pool.run(code, "", None, False, Options(quiet=True, results=results))
-        # NCCL may have written its log there, too, and no end of a line before ours.
+        self.pool.run(code, "", None, False, Options(quiet=True, takers=(results.add,)))
+        # NCCL may have written its log there too, without a newline before ours.
         said = results[0].stdout
         line, _, _ = said[said.rindex("[{") :].partition("\n")
         times = msgspec.json.decode(line, type=list[LinkTime])

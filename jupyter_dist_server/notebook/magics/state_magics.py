@@ -12,7 +12,7 @@ from ...common.errors import DistError
 from ...verdicts.ask_and_explain import explain
 from ...verdicts.what_ranks_do import busy_sentence
 from ..cells.wait_watch import evidence_on, explain_wait, save_evidence
-from ..output.lost_nodes import say_lost_nodes
+from ..output.remedies import say_lost_nodes
 from .base import DistMagics
 from .option_parser import no_options, parse, plain_usage
 from .reports.gpu_table import gpu_rows
@@ -26,7 +26,7 @@ class StateMagics(DistMagics):
     @plain_usage
     @line_magic
     def dist_status(self, line: str) -> None:
-        """Show where every rank sits and what it does.
+        """Show where each rank runs, and what it does.
 
         Examples::
 

@@ -1,4 +1,4 @@
-"""Outputs grouped by rank: the first rank's as they arrive, the others' when it is done."""
+"""Outputs grouped by rank: the first rank's as they arrive, the others' afterwards."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ _Output = tuple[str, Content]
 
 
 class PerRank:
-    """Show the outputs of one cell by rank, under a heading each. Used in place of a `Merger`.
-
-    Parameters
-    ----------
-    ranks : iterable of int
-        Where the cell runs.
-    """
+    """Shows the outputs of one cell by rank, each under a heading; used instead of a `Merger`."""
 
     def __init__(self, ranks: Iterable[int]) -> None:
         self.errors: list[tuple[list[int], Content]] = []
@@ -28,7 +22,7 @@ class PerRank:
         self._finished: set[int] = set()
         self._headed: set[int] = set()
         self._under: int | None = None
-        """Whose heading was shown last."""
+        """The rank whose heading was shown last."""
         self._line_open = False
 
     def feed(self, rank: int, kind: str, content: Content, now: float) -> None:
@@ -46,7 +40,7 @@ class PerRank:
         self._finished.add(rank)
 
     def take(self, now: float, last: bool = False) -> list[Publication]:
-        """Return what is to be published now; with `last`, everything that is left."""
+        """Return what to publish now; with `last`, everything that is left."""
         published: list[Publication] = []
         while self._next < len(self._order):
             rank = self._order[self._next]

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from ...common.protocol.jupyter_messages import Content
-
-
-class TakesOutputs(Protocol):
-    """Whoever wants to have what a cell shows."""
-
-    def add(self, rank: int, kind: str, content: Content) -> None:
-        """Take one output."""
 
 
 @dataclass
@@ -26,11 +19,11 @@ class RankResult:
     stdout: str = ""
     stderr: str = ""
     displays: list[Content] = field(default_factory=list)
-    """MIME bundles of rich outputs, the last value's among them."""
+    """MIME bundles of rich outputs, including the last value's."""
     has_value: bool = False
     """Whether the cell ended with a value."""
     value: Any = None
-    """That value, as it would arrive by ``%dist_pull``."""
+    """That value, as ``%dist_pull`` fetches it."""
     error: str = ""
 
 

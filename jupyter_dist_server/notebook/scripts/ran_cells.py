@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from ...common.protocol.jupyter_messages import Content
 from ...common.protocol.pool_record import PoolRecord
-from ..output.results import TakesOutputs
 
 MOST_CELLS = 1000
 MOST_CHARACTERS = 2_000_000
@@ -20,7 +19,7 @@ class RanCell:
     """A cell, and how it went."""
 
     code: str
-    """Empty for something else than a cell; `why` says what that was."""
+    """Empty for what is not a cell; `why` says what it was."""
     ranks: list[int]
     number: int | None = None
     """The notebook's."""
@@ -28,30 +27,19 @@ class RanCell:
     """Whether it showed its last expression."""
     why: str = ""
     """Why it cannot be run again."""
-    results: TakesOutputs | None = None
-    """Who else takes its outputs, while it runs."""
 
-    def add(self, rank: int, kind: str, content: Content) -> None:
-        """Take one output."""
+    def note_output(self, rank: int, kind: str, content: Content) -> None:
+        """Note one output of a rank."""
         self.has_value |= kind == "execute_result"
-        if self.results is not None:
-            self.results.add(rank, kind, content)
 
 
 class RanCells:
-    """The cells that ran on one pool, in order.
-
-    Attributes
-    ----------
-    pool : PoolRecord or None
-        The pool's record.
-    dropped : int
-        How many cells were forgotten.
-    """
+    """The cells that ran on one pool, in order."""
 
     def __init__(self) -> None:
         self.pool: PoolRecord | None = None
         self.dropped = 0
+        """How many cells were forgotten."""
         self._size = 0
         self._cells: deque[RanCell] = deque()
 

@@ -41,11 +41,10 @@ dist.init_process_group = dist.destroy_process_group = lambda *_, **__: None
 
 @dataclass
 class Script:
-    """A script, and what is missing in it."""
+    """A script, the command that runs it, and what is missing in it."""
 
     text: str
     command: str
-    """What runs it."""
     cells: int
     missing: list[str]
 
@@ -58,12 +57,12 @@ class _Cell:
     missing: list[str] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     bound: set[str] = field(default_factory=set)
-    """Those of them that it sets."""
+    """The names that it sets."""
     futures: list[str] = field(default_factory=list)
 
 
 def _torchrun(pool: PoolRecord, path: str) -> str:
-    """Return the command that runs a script with as many ranks as a pool has, on its GPUs."""
+    """Return the command that runs a script with a pool's number of ranks, on its GPUs."""
     here = [rank for rank in pool.ranks if rank.node == pool.ranks[0].node]
     gpus = dict.fromkeys(rank.gpu.index for rank in here if rank.gpu)
     mask = f"CUDA_VISIBLE_DEVICES={','.join(map(str, gpus))} " if gpus else ""
@@ -71,15 +70,7 @@ def _torchrun(pool: PoolRecord, path: str) -> str:
 
 
 def as_script(ran: RanCells, path: str) -> Script:
-    """Translate the cells that ran.
-
-    Parameters
-    ----------
-    ran : RanCells
-        At least one.
-    path : str
-        How the script will be called.
-    """
+    """Translate the cells that ran; `path` is the script's."""
     assert ran.pool
     missing = []
     if ran.dropped:
@@ -143,17 +134,7 @@ def _head(
 
 
 def _translate(cell: RanCell, world_size: int, bound: set[str]) -> _Cell:
-    """Return one cell as Python; as comments where that is not possible.
-
-    Parameters
-    ----------
-    cell : RanCell
-        The cell.
-    world_size : int
-        The number of ranks.
-    bound : set of str
-        Names that earlier cells have set.
-    """
+    """Return one cell as Python, or as comments; `bound` has the names that earlier cells set."""
     if cell.why:
         return _Cell(_commented(cell.code), [cell.why])
     if magic := _CELL_MAGIC.match(cell.code):
@@ -162,8 +143,7 @@ def _translate(cell: RanCell, world_size: int, bound: set[str]) -> _Cell:
     try:
         compile(code, "cell", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
-        why = "Top-level await." if _awaits(code) else ""
-        why = why or "Not valid Python."
+        why = "Top-level await." if _awaits(code) else "Not valid Python."
         return _Cell(_commented(cell.code), [why])
     done = _Cell(code, missing)
     tree = ast.parse(code)
@@ -194,7 +174,7 @@ def _translate(cell: RanCell, world_size: int, bound: set[str]) -> _Cell:
 
 
 def _without_magics(code: str) -> tuple[str, list[str]]:
-    """Make comments of IPython's own lines; say which."""
+    """Turn IPython's own lines into comments; return code and these lines."""
     syntax = TransformerManager()
     missing: list[str] = []
     lines = [f"{line}\n" for line in code.split("\n")]
@@ -202,7 +182,7 @@ def _without_magics(code: str) -> tuple[str, list[str]]:
         found, after = syntax.do_one_token_transform(lines)
         if not found:
             return "".join(lines)[:-1], missing
-        # IPython has put one line for one or more that belong together.
+        # IPython has replaced one or more lines that belong together by one.
         start = next(n for n, line in enumerate(after) if line != lines[n])
         end = start + 1 + len(lines) - len(after)
         magic, python = "".join(lines[start:end]), after[start]

@@ -1,4 +1,4 @@
-"""Several lines that a program draws again and again, as rich does with several progress bars.
+"""Several lines that a program redraws, such as several progress bars of rich.
 
 It hides the cursor, moves it up to draw the lines anew, and shows it again when it is done.
 Notebooks do not move the cursor up: they would show each state of the lines below the last one.
@@ -14,11 +14,11 @@ BEGIN, END = "\x1b[?25l", "\x1b[?25h"
 """Hide the cursor, and show it."""
 _MOVES = re.compile(r"(\n|\r|\x1b\[\d*[AK])")
 _HEIGHT = 50
-"""Lines of a drawing that may still change: no program draws above the top of its terminal."""
+"""Lines of a drawing that can still change: no program draws above the top of its terminal."""
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of a text; the last has not ended, and may be a drawing that goes on."""
+    """Return the lines of a text; the last is unfinished, and may be a drawing."""
     done = ""
     while BEGIN in text:
         before, _, text = text.partition(BEGIN)
@@ -43,7 +43,7 @@ def _split_drawing(before: str, drawing: str) -> list[str]:
 
 
 def row_of(text: str) -> tuple[str, str]:
-    """Return what is to be seen of an unfinished line, and a shorter text that shows the same."""
+    """Return what an unfinished line looks like, and a shorter text that looks the same."""
     before, is_drawing, drawing = text.partition(BEGIN)
     if not is_drawing:
         row = overwrite(text)

@@ -1,4 +1,4 @@
-"""Lines that ranks have begun and not ended yet: prompts, and progress bars."""
+"""Lines that ranks have begun but not ended: prompts, and progress bars."""
 
 from __future__ import annotations
 
@@ -7,28 +7,21 @@ from collections.abc import Iterator
 from .drawings import BEGIN, END, row_of, split_lines
 from .shown_pieces import Bars
 
-_BAR_AFTER = 0.15
-"""Seconds after which an unfinished line that is being redrawn (a progress bar) is shown."""
 PROMPT_AFTER = 0.5
 """Seconds after which any unfinished line is shown."""
 _LONGEST = 2000
-"""Characters of an unfinished line, its last, that are drawn again and again while it grows."""
+"""The last so many characters of an unfinished line are drawn while it grows."""
 
 Place = tuple[int, str]
 """A rank and its stream."""
 
 
 class UnfinishedLines:
-    """The unfinished line of each stream of each rank.
-
-    Attributes
-    ----------
-    bars : dict
-        Where a line is shown, by its place; those that are not shown yet have none.
-    """
+    """The unfinished line of each stream of each rank."""
 
     def __init__(self) -> None:
         self.bars: dict[Place, Bars] = {}
+        """Where lines are shown that are shown already."""
         self._parts: dict[Place, list[str]] = {}
         self._since: dict[Place, float] = {}
 
@@ -38,7 +31,7 @@ class UnfinishedLines:
         self._since.setdefault(place, now)
 
     def split(self, place: Place, text: str) -> list[str]:
-        """Return the lines that end with a text, and what is left; a drawing is taken along."""
+        """Return the lines that a text ends, and the rest; both include a drawing before it."""
         if not self._is_drawing(place):
             return split_lines(text)
         since = self._since[place]
@@ -57,7 +50,7 @@ class UnfinishedLines:
         return BEGIN in self._parts.get(place, ("",))[-1]
 
     def end(self, place: Place) -> str:
-        """Return what there was of a line that ends now."""
+        """Return and forget a line that ends now."""
         self._since.pop(place, None)
         return "".join(self._parts.pop(place, ()))
 
@@ -72,23 +65,23 @@ class UnfinishedLines:
             self.bars.pop(place, None)
 
     def shown(self, now: float, everything: bool) -> Iterator[Place]:
-        """Yield the lines that are shown, or are to be by now; with `everything`, all."""
+        """Yield the lines that are shown, or should be by now; with `everything`, all."""
         for place, since in self._since.items():
-            if everything or place in self.bars or now - since >= self._patience(place):
+            if everything or place in self.bars or now - since >= self._delay(place):
                 yield place
 
     def row(self, place: Place) -> str:
-        """Return what is to be seen of a line."""
+        """Return what a line looks like."""
         row, kept = row_of("".join(self._parts[place]))
         self._parts[place] = [kept]
         return row if len(row) <= _LONGEST else f"…{row[-_LONGEST:]}"
 
     def due(self) -> Iterator[float]:
-        """Yield when lines are to be shown that are not yet."""
+        """Yield when hidden lines should be shown."""
         for place, since in self._since.items():
             if place not in self.bars:
-                yield since + self._patience(place)
+                yield since + self._delay(place)
 
-    def _patience(self, place: Place) -> float:
+    def _delay(self, place: Place) -> float:
         is_bar = any("\r" in part or BEGIN in part for part in self._parts[place])
-        return _BAR_AFTER if is_bar else PROMPT_AFTER
+        return 0.15 if is_bar else PROMPT_AFTER
