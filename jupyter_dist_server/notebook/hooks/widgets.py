@@ -11,6 +11,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -22,48 +23,46 @@ from ...common.protocol.jupyter_messages import Content, Message
 from ...common.protocol.ranks.cell_messages import COMM_STATUS
 
 
+@dataclass(eq=False)
 class RankComm:
     """A comm of a rank, as the comm manager of the notebook's kernel knows it."""
 
-    def __init__(
-        self, comms: Comms, client: PoolClient, rank: int, comm_id: str, target_name: str
-    ) -> None:
-        self.client = client
-        self.rank = rank
-        self.comm_id = comm_id
-        self.target_name = target_name
-        self._comms = comms
-        self._loop = asyncio.get_running_loop()
+    comms: Comms
+    client: PoolClient
+    rank: int
+    comm_id: str
+    target_name: str
+    loop: asyncio.AbstractEventLoop
 
     def handle_msg(self, message: Message) -> None:
         """Forward what the front end sends, and wait until the rank has handled it.
 
         The kernel is busy meanwhile; a front end ignores what comes later.
         """
-        with self._comms.forwarded(message) as passed:
+        with self.comms.forwarded(message) as passed:
             try:
                 work = forward(self.client, self.rank, message)
-                asyncio.run_coroutine_threadsafe(work, self._loop).result()
+                asyncio.run_coroutine_threadsafe(work, self.loop).result()
                 while not passed.done.wait(0.2):
                     link, ranks = self.client.link, [self.rank]
                     if self.rank in self.client.dead or link.closed.is_set() or link.stopped(ranks):
                         return
             except KeyboardInterrupt:
                 if passed.begun:
-                    self._loop.call_soon_threadsafe(self.client.link.interrupt, [self.rank])
+                    self.loop.call_soon_threadsafe(self.client.link.interrupt, [self.rank])
 
     def handle_close(self, message: Message) -> None:
         """Forward that the front end has closed the comm."""
-        self._comms.forget(self)
+        self.comms.forget(self)
         self.handle_msg(message)
 
 
+@dataclass
 class _Forward:
     """A message of the front end that a rank handles."""
 
-    def __init__(self) -> None:
-        self.begun = False
-        self.done = threading.Event()
+    begun: bool = False
+    done: threading.Event = field(default_factory=threading.Event)
 
 
 class Comms:
@@ -133,7 +132,12 @@ class Comms:
         elif parent.get("session") not in (client.session.session, *self._front_ends):
             return
         elif kind == "comm_open":
-            comm = RankComm(self, client, rank, content["comm_id"], content["target_name"])
+            comm_id, target, loop = (
+                content["comm_id"],
+                content["target_name"],
+                asyncio.get_running_loop(),
+            )
+            comm = RankComm(self, client, rank, comm_id, target, loop)
             self._comms[comm.comm_id] = self._kernel.comm_manager.comms[comm.comm_id] = comm
         if parent.get("session") == client.session.session:
             # The rank names the request that it got; the front end knows that of the notebook.

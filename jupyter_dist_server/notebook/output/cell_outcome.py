@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 import msgspec
 
@@ -46,33 +47,25 @@ class CellInterrupted(CellFailed, KeyboardInterrupt):
     """A cell was interrupted on its ranks."""
 
 
+@dataclass
 class Outcome:
-    """How a cell has ended.
+    """How a cell has ended."""
 
-    `errors` are those of `Merger.errors`, `limit` the seconds after which it was stopped because it
-    took too long, and `causes` sentences on why ranks failed.
-    """
+    ranks: list[int]
+    replies: dict[int, Reply]
+    errors: Errors
+    """See `Merger.errors`."""
+    execution: Execution
+    client: PoolClient
+    interrupted: bool
+    limit: float | None
+    """Seconds after which the cell was stopped because it took too long."""
+    causes: list[str]
+    """Sentences on why ranks failed."""
 
-    def __init__(
-        self,
-        ranks: list[int],
-        replies: dict[int, Reply],
-        errors: Errors,
-        execution: Execution,
-        client: PoolClient,
-        interrupted: bool,
-        limit: float | None,
-        causes: list[str],
-    ) -> None:
-        self._ranks = ranks
-        self._replies = replies
-        self._errors = errors
-        self._execution = execution
-        self._client = client
-        self._group = client.group
-        self._interrupted = interrupted
-        self._limit = limit
-        self._causes = causes
+    def __post_init__(self) -> None:
+        replies, execution = self.replies, self.execution
+        self._group = self.client.group
         self._at = {
             rank: msgspec.convert(reply.content[INTERRUPTED_AT], Whereabouts)
             for rank, reply in replies.items()
@@ -89,14 +82,14 @@ class Outcome:
 
     def raise_failures(self) -> None:
         """Raise `CellFailed` with the first traceback, and sentences on all that went wrong."""
-        replies = self._replies
+        replies = self.replies
         by_status: dict[str, list[int]] = {}
-        for rank in self._ranks:
+        for rank in self.ranks:
             by_status.setdefault(replies[rank].status, []).append(rank)
-        if list(by_status) == ["ok"] and not self._interrupted and self._limit is None:
+        if list(by_status) == ["ok"] and not self.interrupted and self.limit is None:
             return
-        stops = [error for error in self._errors if self.stopped.issuperset(error[0])]
-        errors = [error for error in self._errors if not self.stopped.issuperset(error[0])]
+        stops = [error for error in self.errors if self.stopped.issuperset(error[0])]
+        errors = [error for error in self.errors if not self.stopped.issuperset(error[0])]
         traceback: list[str] = []
         if errors:
             (ranks, first), *further = errors
@@ -104,22 +97,22 @@ class Outcome:
             if further:
                 publish([folded_errors(further)])
         for rank in by_status.get("dead", []):
-            if words := self._client.last_words.get(rank):
+            if words := self.client.last_words.get(rank):
                 traceback += [f"[{rank}] last lines of stderr:", *words]
         sentences = " ".join(self._sentences(by_status))
         # The user who presses Stop means all ranks, also one that ignores it and finishes.
-        interrupted = self._interrupted or (
-            self._limit is None and (bool(self.stopped) or self._execution.stopping)
+        interrupted = self.interrupted or (
+            self.limit is None and (bool(self.stopped) or self.execution.stopping)
         )
-        if not interrupted and self._limit is None:
+        if not interrupted and self.limit is None:
             raise CellFailed(sentences, traceback)
-        why = "Interrupted" if self._limit is None else f"Timed out after {self._limit:g} s"
+        why = "Interrupted" if self.limit is None else f"Timed out after {self.limit:g} s"
         summary, untold = f"{why}. {sentences}", ""
-        others = set(self._ranks) - self.stopped - set(by_status.get("ok", []))
+        others = set(self.ranks) - self.stopped - set(by_status.get("ok", []))
         if not (others or self._group.suspect):
             summary = one_sentence(
                 why,
-                self._ranks,
+                self.ranks,
                 self._places,
                 stopped=bool(self.stopped),
                 repaired=self._group.repaired,
@@ -130,7 +123,7 @@ class Outcome:
         raise failure
 
     def _sentences(self, by_status: dict[str, list[int]]) -> Iterator[str]:
-        replies = self._replies
+        replies = self.replies
         if said := ", ".join(self._places):
             yield f"{said[0].upper()}{said[1:]}."
         failed: dict[str, list[int]] = {}
@@ -155,10 +148,10 @@ class Outcome:
                 yield f"{_who(ranks)} {were} {cause} meanwhile."
             else:
                 yield f"{_who(ranks)}{self._where(ranks)} died: {cause}."
-        if without_cuda := [rank for rank in self._ranks if LOST_CUDA in replies[rank].content]:
+        if without_cuda := [rank for rank in self.ranks if LOST_CUDA in replies[rank].content]:
             where = self._where(without_cuda)
             yield f"CUDA no longer works on {name_ranks(without_cuda)}{where}."
-        yield from self._causes
+        yield from self.causes
         late = by_status.get("late", [])
         if late:
             yield f"{_who(late)} did not stop{self._why_not(late)}."
@@ -171,10 +164,10 @@ class Outcome:
             return
         gone = {r for cause, rs in causes.items() if cause not in (RESTARTED, STOPPED) for r in rs}
         stops = failed or self.stopped
-        elsewhere = set(self._client.dead) if self._group.suspect and stops else set()
+        elsewhere = set(self.client.dead) if self._group.suspect and stops else set()
         lost = gone | set(late) | elsewhere | {*without_cuda}
-        if on_lost_nodes := lost.intersection(ranks_on_lost_nodes(self._client)):
-            yield say_lost_nodes(self._client)
+        if on_lost_nodes := lost.intersection(ranks_on_lost_nodes(self.client)):
+            yield say_lost_nodes(self.client)
             lost -= on_lost_nodes
         if lost:
             them = f"rank{'s' * (len(lost) > 1)} {format_ranks(lost)}"
@@ -193,7 +186,7 @@ class Outcome:
         elif self._group.busy:  # so the group could not be checked
             yield f"{say_busy(self._group.busy)}. {replace_busy(self._group.busy)}"
         # New ranks will have a new group.
-        elif self._group.suspect and not (causes or on_lost_nodes or self._client.dead):
+        elif self._group.suspect and not (causes or on_lost_nodes or self.client.dead):
             yield (
                 "The process group could not be re-created yet; the next cell tries it again. "
                 "If that fails too, replace all ranks with %dist_restart."
@@ -206,11 +199,11 @@ class Outcome:
 
     def _where(self, ranks: list[int]) -> str:
         """Name the GPUs of ranks that died: one of them may be the cause."""
-        nodes = {rank: f" of node {name}" for rank, name in self._client.nodes.items()}
+        nodes = {rank: f" of node {name}" for rank, name in self.client.nodes.items()}
         names = {
             f"GPU {gpu.index} {gpu.name}{nodes.get(rank, '')}": None
             for rank in ranks
-            if (gpu := self._client.gpus[rank])
+            if (gpu := self.client.gpus[rank])
         }
         return f" ({', '.join(names)})" if names else ""
 
@@ -218,16 +211,16 @@ class Outcome:
         """Tell whether a rank failed because of a stop, which may break the process group."""
         if reply.status != "error":
             return False
-        by_us, at = self._execution.stopping, self._at.get(reply.rank)
+        by_us, at = self.execution.stopping, self._at.get(reply.rank)
         if _what(reply.content) in _INTERRUPTS:
             return by_us or at is not None
-        broke = self._execution.broke if by_us else self._group.suspect or self._group.repaired
+        broke = self.execution.broke if by_us else self._group.suspect or self._group.repaired
         return broke and at is not None and at.is_waiting
 
     def _why_not(self, late: list[int]) -> str:
-        if self._execution.stopped.issuperset(late):
+        if self.execution.stopped.issuperset(late):
             return f": {'its process is' if len(late) == 1 else 'their processes are'} stopped"
-        if any(rank in self._execution.places for rank in late):  # another thread answered
+        if any(rank in self.execution.places for rank in late):  # another thread answered
             return ": stuck in C code, or catching interrupts"
         return ", stuck in C code"
 

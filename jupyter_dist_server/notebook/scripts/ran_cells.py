@@ -10,8 +10,6 @@ from ...common.protocol.jupyter_messages import Content
 from ...common.protocol.pool_record import PoolRecord
 
 MOST_CELLS = 1000
-MOST_CHARACTERS = 2_000_000
-"""Of all cells that are kept; the oldest go first."""
 
 
 @dataclass(eq=False)
@@ -40,8 +38,7 @@ class RanCells:
         self.pool: PoolRecord | None = None
         self.dropped = 0
         """How many cells were forgotten."""
-        self._size = 0
-        self._cells: deque[RanCell] = deque()
+        self._cells: deque[RanCell] = deque(maxlen=MOST_CELLS)
 
     def __iter__(self) -> Iterator[RanCell]:
         return iter(self._cells)
@@ -67,18 +64,13 @@ class RanCells:
 
     def remove(self, cell: RanCell) -> None:
         """Forget a cell that did not run."""
-        if cell in self._cells:  # one that is too long was forgotten at once
-            self._cells.remove(cell)
-            self._size -= len(cell.code)
+        self._cells.remove(cell)
 
     def clear(self) -> None:
         """Forget everything."""
-        self.pool, self.dropped, self._size = None, 0, 0
+        self.pool, self.dropped = None, 0
         self._cells.clear()
 
     def _append(self, cell: RanCell) -> None:
+        self.dropped += len(self._cells) == MOST_CELLS
         self._cells.append(cell)
-        self._size += len(cell.code)
-        while len(self._cells) > MOST_CELLS or self._size > MOST_CHARACTERS:
-            self._size -= len(self._cells.popleft().code)
-            self.dropped += 1

@@ -16,8 +16,7 @@ from .ran_cells import RanCell, RanCells
 
 _CELL_MAGIC = re.compile(r"\s*%%(?!time\s*\n).*")
 _TIMED = re.compile(r"(\s*)%time\s+(.*)", re.DOTALL)
-_HISTORY = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_[dio]h|In|Out")
-"""Names by which IPython gives earlier cells and their values."""
+_ONLY_IN_IPYTHON = {"In", "Out", "get_ipython"}
 _GROUP = {"init_process_group", "destroy_process_group"}
 
 _SHOW = """
@@ -56,8 +55,6 @@ class _Cell:
     text: str
     missing: list[str] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
-    bound: set[str] = field(default_factory=set)
-    """The names that it sets."""
     futures: list[str] = field(default_factory=list)
 
 
@@ -75,17 +72,16 @@ def as_script(ran: RanCells, path: str) -> Script:
     missing = []
     if ran.dropped:
         missing.append(f"The first {ran.dropped} cells: the kernel remembers the last ones only.")
-    body, names, bound, futures, cells = [], set(), set[str](), [], 0
+    body, names, futures, cells = [], set(), [], 0
     for cell in ran:
         where = "" if cell.number is None else f"Cell {cell.number}"
         on = f" on ranks {format_ranks(cell.ranks)}" if cell.ranks else ""
-        done = _translate(cell, ran.pool.world_size, bound)
+        done = _translate(cell, ran.pool.world_size)
         comments = [f"# {where}{on}"] if where else []
         comments += [f"# Not translated: {why}" for why in done.missing]
         body.append("\n".join([*comments, done.text]))
         missing += [f"{where}: {why}" if where else why for why in done.missing]
         names |= done.names
-        bound |= done.bound
         futures += done.futures
         cells += bool(cell.code)
     command = _torchrun(ran.pool, path)
@@ -133,8 +129,8 @@ def _head(
     return "\n".join([*lines, text]) + (_SHOW if "_show" in names else "")
 
 
-def _translate(cell: RanCell, world_size: int, bound: set[str]) -> _Cell:
-    """Return one cell as Python, or as comments; `bound` has the names that earlier cells set."""
+def _translate(cell: RanCell, world_size: int) -> _Cell:
+    """Return one cell as Python, or as comments."""
     if cell.why:
         return _Cell(_commented(cell.code), [cell.why])
     if magic := _CELL_MAGIC.match(cell.code):
@@ -148,12 +144,8 @@ def _translate(cell: RanCell, world_size: int, bound: set[str]) -> _Cell:
     done = _Cell(code, missing)
     tree = ast.parse(code)
     done.names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    done.bound = set(_bound(tree))
-    history = {name for name in done.names - done.bound - bound if _HISTORY.fullmatch(name)}
-    done.missing += [f"A script has no `{name}`." for name in sorted(history)]
+    done.missing += [f"A script has no `{name}`." for name in sorted(done.names & _ONLY_IN_IPYTHON)]
     done.names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    if "get_ipython" in done.names:
-        done.missing.append("A script has no get_ipython().")
     edits: list[tuple[ast.stmt | ast.expr, str]] = []
     for statement in tree.body:
         if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
@@ -195,17 +187,6 @@ def _without_magics(code: str) -> tuple[str, list[str]]:
             python = f"{magic[: len(magic) - len(magic.lstrip())]}pass  # {text}\n"
             missing.append(text)
         lines[start:end] = [python]
-
-
-def _bound(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that code sets."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            yield node.id
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.alias):
-            yield node.asname or node.name
 
 
 def _awaits(code: str) -> bool:

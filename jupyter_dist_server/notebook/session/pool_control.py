@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import time
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, wait
 from copy import deepcopy
 from pathlib import Path
@@ -84,11 +85,7 @@ class LocalControl:
 
     def wait(self, record: PoolRecord, seconds: float) -> PoolRecord:
         """Return the pool's record once it is newer than `record`, or after some seconds."""
-        return self._loop.run(self._wait(self._manager.get(record.id), record, seconds))
-
-    async def _wait(self, pool: Pool, record: PoolRecord, seconds: float) -> PoolRecord:
-        await pool.changed_since(record.version, seconds)
-        return deepcopy(pool.record)
+        return self._after(record.id, lambda pool: pool.changed_since(record.version, seconds))
 
     def stop(self, pool_id: str) -> None:
         """Stop a pool, and wait until nothing of it is left."""
@@ -96,31 +93,29 @@ class LocalControl:
 
     def restart(self, pool_id: str, ranks: list[int] | None) -> PoolRecord:
         """Begin to replace ranks; with `None`, all on nodes that are not lost."""
-        return self._loop.run(self._restart(pool_id, ranks))
-
-    async def _restart(self, pool_id: str, ranks: list[int] | None) -> PoolRecord:
-        pool = self._manager.get(pool_id)
-        await pool.commands.restart(ranks, without_lost_nodes=ranks is None)
-        return deepcopy(pool.record)
+        drop = ranks is None
+        return self._after(pool_id, lambda pool: pool.commands.restart(ranks, drop))
 
     def extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
         """Let a pool run longer than its time limit, and restart its idle time."""
-        return self._loop.run(self._extend(pool_id, seconds))
+        return self._after(pool_id, lambda pool: pool.commands.extend(seconds))
 
-    async def _extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
+    def _after(self, pool_id: str, work: Callable[[Pool], Awaitable[object]]) -> PoolRecord:
+        """Do something with a pool, and return its record then."""
         pool = self._manager.get(pool_id)
-        await pool.commands.extend(seconds)
-        return deepcopy(pool.record)
+
+        async def done() -> PoolRecord:
+            await work(pool)
+            return deepcopy(pool.record)
+
+        return self._loop.run(done())
 
     def tell_lanes(self, pool_id: str, told: list[RankLanes]) -> None:
         """Do nothing: without a server, there is no timeline."""
 
     def forget(self) -> None:
         """Drop the zygotes, which make the next start quicker."""
-        self._loop.run(self._forget())
-
-    async def _forget(self) -> None:
-        self._manager.zygotes.drop()
+        self._loop.call(self._manager.zygotes.drop)
 
     # -- pools that run already -------------------------------------------------------------
 

@@ -30,18 +30,13 @@ from .pool_control import kernel_id
 T = TypeVar("T")
 
 
-def find_server(other_than: object = None) -> ServerControl | None:
-    """Return the server that runs this kernel, if it has our extension.
-
-    It does not ask `other_than`, which is known not to answer.
-    """
+def find_server() -> ServerControl | None:
+    """Return the server that runs this kernel, if it has our extension."""
     kernel = kernel_id()
     if not kernel or JOB in os.environ:  # a pool in a job uses its GPUs, and ends with it
         return None
     for file in read_discovery_files():
         server = ServerControl(file.url, file.secret, file.certfile, kernel)
-        if server == other_than:
-            continue
         try:
             server.check()
             server.find()
@@ -80,12 +75,6 @@ class ServerControl:
                 "Another program listens on the port of this kernel's Jupyter server.",
                 "Open the notebook in a running Jupyter server, and restart the kernel.",
             )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ServerControl) and other._secret == self._secret
-
-    def __hash__(self) -> int:
-        return hash(self._secret)
 
     def _call(
         self, method: str, path: str, body: Any = None, timeout: float | None = None

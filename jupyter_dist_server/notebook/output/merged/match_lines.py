@@ -15,6 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
 
@@ -34,32 +35,22 @@ _BURST = 0.1
 """What a rank shows within so many seconds is one burst."""
 
 
+@dataclass(eq=False, slots=True)
 class Entry:
     """One thing that ranks show, or a block of lines until another rank shows one of them."""
 
-    __slots__ = ("key", "lines", "payload", "piece", "ranks", "since", "stream")
-
-    def __init__(
-        self,
-        key: Key,
-        ranks: int,
-        since: float,
-        payload: Any = None,
-        stream: str | None = None,
-        lines: list[str] | None = None,
-    ) -> None:
-        self.key = key
-        self.ranks = ranks
-        """Bit r is set if rank r shows it."""
-        self.since = since
-        self.payload = payload
-        """`None` for a line of text."""
-        self.stream = stream
-        """A line's stream; `None` if it is not a line."""
-        self.lines = lines
-        """Those of a block, each its own key; the block's `key` is unused."""
-        self.piece: Any = None
-        """Where in the notebook it is; `None` until it is there."""
+    key: Key
+    ranks: int
+    """Bit r is set if rank r shows it."""
+    since: float
+    payload: Any = None
+    """`None` for a line of text."""
+    stream: str | None = None
+    """A line's stream; `None` if it is not a line."""
+    lines: list[str] | None = None
+    """Those of a block, each its own key; the block's `key` is unused."""
+    piece: Any = None
+    """Where in the notebook it is; `None` until it is there."""
 
     @property
     def keys(self) -> Sequence[Key]:
