@@ -167,7 +167,7 @@ class NotebookPool:
         moving = self.mover()
         name = send_function(moving, function, chosen, *args, **kwargs)
         call = Call(client, self._current.loop, moving, name, chosen)
-        self._current.keep_connected(call)
+        self._current.connection.keep_for(call)
         called = getattr(function, "__name__", function)
         self._current.ran.note(self._record, f"The notebook called {called}.")
         return call

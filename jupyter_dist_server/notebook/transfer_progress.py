@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Coroutine
 from concurrent.futures import wait
@@ -56,21 +57,21 @@ class _Transfer:
         self._moved = {}
         future = self._loop.submit(work)
         begun = time.monotonic()
-        limit = wait_watch.LIMIT
-        look_at = begun + limit if limit > 0 else float("inf")
+        look_at = wait_watch.LIMIT or math.inf
         in_place = hasattr(get_ipython(), "kernel")  # a terminal would print each state anew
         handle: Any = None
         shown = ""
         try:
             while not wait([future], timeout=0.25).done:
-                if time.monotonic() > look_at and not self._moved:
+                seconds = time.monotonic() - begun
+                if seconds > look_at and not self._moved:
                     verdict = explain_wait(self._client, self._loop)
                     told = verdict is not None and verdict.concerns_all
-                    look_at = float("inf") if told else time.monotonic() + 2.0
+                    look_at = math.inf if told else time.monotonic() - begun + 2.0
                     if verdict and told:
                         display({"text/plain": f"{verdict.sentence} {_ON_ALL}"}, raw=True)
-                line = self._line(time.monotonic() - begun)
-                if line in ("", shown) or time.monotonic() - begun < 1.0:
+                line = self._line(seconds)
+                if line in ("", shown) or seconds < 1.0:
                     continue
                 shown, text = line, {"text/plain": line}
                 if handle is None:
@@ -78,8 +79,7 @@ class _Transfer:
                 elif in_place:
                     handle.update(text, raw=True)
             if handle:
-                line = self._line(time.monotonic() - begun)
-                handle.update({"text/plain": line}, raw=True)
+                handle.update({"text/plain": self._line(time.monotonic() - begun)}, raw=True)
             return future.result()
         except KeyboardInterrupt:
             future.cancel()

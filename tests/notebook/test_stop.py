@@ -314,7 +314,7 @@ def test_a_profile_is_not_waited_for_that_a_stuck_rank_cannot_give(three: Notebo
     )
     result = stop_at(three, cell, {0: IDLE, 2: IDLE}, locked=1)
     assert "Rank 1 did not stop" in result.error
-    assert "Rank 1 does not respond, and told no profile." in result.shown
+    assert "No profile of rank 1, which did not respond." in result.shown
     assert three.ok("%dist_restart --ranks 1").lines == []
     three.ok("%%rank 1\nkept = 10")
     assert is_whole(three)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextvars
-import gc
 import math
 import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 
 from ...client.cell_execution import Execution, Reply
 from ...client.pool_client import PoolClient
@@ -74,7 +71,7 @@ class Cell:
         """Whether that wait was ended: all ranks have ended, or their output cannot be shown."""
         self._is_over = False
         why = f"{name}-why" if self._late.in_notebook else None
-        self._watch = WaitWatch(client, loop, why, self._events.note_look)
+        self._watch = WaitWatch(client, loop, why, lambda: self._events.note(LOOKED))
 
     def run(self, code: str, execution_count: int | None, allow_stdin: bool) -> None:
         """Run the code; raise `CellFailed` if it failed, was interrupted, or a rank died."""
@@ -147,12 +144,9 @@ class Cell:
         except KeyboardInterrupt:  # the errors are shown anyway
             return []
 
-    def _publish(self, published: list[Publication]) -> None:
-        if not self._options.quiet:
-            self._publish_always(published)
-
-    def _publish_always(self, published: list[Publication]) -> None:
-        publish(self._tabs.mark(published) if self._tabs else published)
+    def _publish(self, published: list[Publication], *, always: bool = False) -> None:
+        if always or not self._options.quiet:
+            publish(self._tabs.mark(published) if self._tabs else published)
 
     def _mark_failed(self, ends: dict[int, Content]) -> None:
         whats = {rank: what_failed(end) for rank, end in ends.items()}
@@ -171,7 +165,9 @@ class Cell:
         now = time.monotonic()
         self._publish(self._view.take(now))
         self._announce(now)
-        self._check_limit(now)
+        if self._late_at is not None and now >= self._late_at:
+            self._late_at, self._took_too_long = None, True
+            self._loop.call(self._stop)
         looks = not (self._interrupts or self._is_asking)  # or it is known why ranks wait
         if looks:
             self._watch.look(now)
@@ -188,8 +184,7 @@ class Cell:
             event = self._events.next(None if wake is None else max(0.0, wake - now))
         except queue.Empty:
             return
-        with _without_collections():
-            self._drain(event, now)
+        self._drain(event, now)
 
     def _drain(self, event: Event | None, now: float) -> None:
         while event is not None:
@@ -201,11 +196,6 @@ class Cell:
             except queue.Empty:
                 return
         self._is_over = True
-
-    def _check_limit(self, now: float) -> None:
-        if self._late_at is not None and now >= self._late_at:
-            self._late_at, self._took_too_long = None, True
-            self._loop.call(self._stop)
 
     def _take(self, rank: int, kind: str, content: Content) -> None:
         if kind == ANSWERED:  # it only wakes the thread that shows outputs
@@ -231,7 +221,7 @@ class Cell:
         if self._failures.due and now >= self._failures.due:
             said, failed = self._failures.take()
             if not self._interrupts:  # otherwise they were asked to
-                self._publish_always([*said])
+                self._publish([*said], always=True)
                 self._mark_failed(failed)
 
     def _ask(self, now: float) -> None:
@@ -258,7 +248,7 @@ class Cell:
                     self._loop.call(self._client.send_input, rank, value, request["parent"])
             finally:
                 self._is_asking = False
-                self._events.note_answer()
+                self._events.note(ANSWERED)
         try:
             shown.result()
         finally:
@@ -290,15 +280,3 @@ class Cell:
             self._client.stop(self._execution)
         else:
             self._stops += 1
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Defer garbage collection: each pass would look at all new lines again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -55,13 +55,9 @@ class CellEvents:
         while self._quiet:
             self._waiting.put(self._quiet.popleft())
 
-    def note_look(self) -> None:
-        """Note that we have looked why ranks wait."""
-        self._waiting.put((0, LOOKED, {}))
-
-    def note_answer(self) -> None:
-        """Note that the user has answered."""
-        self._waiting.put((0, ANSWERED, {}))
+    def note(self, kind: str) -> None:
+        """Add an event that comes from no rank: `LOOKED` or `ANSWERED`."""
+        self._waiting.put((0, kind, {}))
 
     def end(self, _: object) -> None:
         """Note that all ranks are done."""

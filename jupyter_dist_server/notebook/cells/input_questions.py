@@ -18,10 +18,7 @@ END_OF_INPUT = "\x04"
 def ask(rank: int, request: Content, is_wanted: Callable[[], bool]) -> str | None:
     """Return the user's answer, also Ctrl-D; `None` if it `is_wanted` no longer.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        If the user presses Stop, or the question is withdrawn.
+    It raises `KeyboardInterrupt` if the user presses Stop, or the question is withdrawn.
     """
     prompt = f"[{rank}] {request['prompt']}"
     with on_sigint(signal.default_int_handler):

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
-from pathlib import Path
-from typing import Any
-
-import msgspec
-from msgspec.structs import replace
 
 from ...client.cell_execution import Execution
 from ...client.pool_client import PoolClient
@@ -22,7 +16,7 @@ from ...client.ranks.look_for_progress import Standstill
 from ...common.protocol.ranks.evidence import Evidence
 from ...common.protocol.ranks.rank_messages import RankStatus
 from ...verdicts.ask_and_explain import explain
-from ...verdicts.verdict import STOP, Verdict, name
+from ...verdicts.verdict import Verdict, name
 from ..loop_thread import LoopThread
 from ..output.publish import Display, Publication, Text
 from ..output.remedies import replace_busy, replace_ranks, say_busy
@@ -63,11 +57,6 @@ def explain_wait(client: PoolClient, loop: LoopThread) -> Verdict | None:
     return verdict
 
 
-def save_evidence(evidence: Evidence, file: Path) -> None:
-    """Write evidence to a file, for a bug report."""
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(evidence)))
-
-
 class WaitWatch:
     """The verdict on one cell while it waits.
 
@@ -94,8 +83,6 @@ class WaitWatch:
         """What the last look has found, if it may be true for a moment only."""
         self._failed = ""
         """Why the last look has failed."""
-        self._kept: Path | None = None
-        """The file with contradictory evidence."""
         self._looking: Future[Verdict | None] | None = None
         self.execution: Execution | None = None
         """The cell's, once it has begun: ranks may run an earlier one."""
@@ -121,9 +108,7 @@ class WaitWatch:
         if not self._standstill.is_seen(said, set(range(client.world_size)) - set(client.dead)):
             return None
         look, since = partial(evidence_on, client), self._standstill.since
-        verdict, evidence = await explain(look, time.time() - LIMIT, since)
-        if verdict and verdict.kind == "contradiction":
-            return await self._keep(verdict, evidence)
+        verdict, _ = await explain(look, time.time() - LIMIT, since)
         return verdict
 
     def _has_not_begun(self, said: Mapping[int, RankStatus], before: str) -> Verdict | None:
@@ -161,19 +146,6 @@ class WaitWatch:
             return None
         return Verdict("not_joined_yet", self._doubted, ranks, stuck=False, hint=hint)
 
-    async def _keep(self, verdict: Verdict, evidence: Evidence) -> Verdict:
-        """Save the first evidence: while the cell runs, its notebook cannot ask for it."""
-        if self._kept is None:
-            cell = max((found.cell or 0 for found in evidence.values()), default=0)
-            file = Path(f"why-cell-{cell}-{time.strftime('%H%M%S')}.json").resolve()
-            try:
-                await asyncio.to_thread(save_evidence, evidence, file)
-            except OSError:  # %dist_why --save can write it elsewhere
-                return verdict
-            self._kept = file
-        hint = f"The evidence is in {self._kept}: attach it to a bug report. {STOP}"
-        return replace(verdict, hint=hint)
-
     def take(self) -> list[Publication]:
         """Return what to show once a look has ended."""
         if self._looking is None or not self._looking.done():
@@ -208,5 +180,4 @@ class WaitWatch:
             return []
         if self._name is None:
             return [Text("stderr", f"{text}\n")]
-        data: dict[str, Any] = {"text/plain": text}
-        return [Display(data, {}, self._name, update=bool(before))]
+        return [Display({"text/plain": text}, {}, self._name, update=bool(before))]

@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -97,23 +97,20 @@ class CellMagics(DistMagics):
         if options.out is not None and not options.out.isidentifier():
             raise UsageError(f"-o must be a variable name, not “{options.out}”")
         results = None if options.out is None else CellResults(self.pool.choose(options.ranks))
-        profile = profile_options(options)
         how = Options(
             options.per_rank,
             options.quiet,
             timeout=options.timeout,
             limit=self.output_limit,
-            profile=profile,
+            profile=profile_options(options),
         )
-        above = self._lines_above(cell)
-        chosen = self.pool.choose(options.ranks)
-        with ExitStack() as after:
-            if profile:
-                after.enter_context(reported(self.pool, chosen, self._count()))
+        if results is not None:
+            how = replace(how, takers=(results.add,))
+        try:
+            self._run(cell, options.ranks, how, above=self._lines_above(cell))
+        finally:
             if results is not None:
-                how = replace(how, takers=(results.add,))
-                after.callback(self._keep_results, options.out, results)
-            self._run(cell, options.ranks, how, above=above)
+                self._keep_results(options.out, results)
 
     def _keep_results(self, name: str, results: CellResults) -> None:
         """Set a variable, and fetch the last value of each rank that has one."""
@@ -182,11 +179,7 @@ class CellMagics(DistMagics):
             keep=options.interactive,
         )
         script = RanCell("", [], why=f"%dist_run {line}: run this script with torchrun.")
-        with ExitStack() as after:
-            if how.profile:
-                chosen = self.pool.choose(options.ranks)
-                after.enter_context(reported(self.pool, chosen, self._count()))
-            self._run(code, options.ranks, how, noted=script)
+        self._run(code, options.ranks, how, noted=script)
 
     def _lines_above(self, body: str) -> int:
         """Return how many lines of the notebook's cell are above the body of its magic."""
@@ -214,19 +207,21 @@ class CellMagics(DistMagics):
         allow_stdin = bool(getattr(kernel, "_allow_stdin", True))
         how = options or Options(limit=self.output_limit)
         record, _ = self.pool.require()
-        ran = noted or RanCell(code, self.pool.choose(ranks), count)
+        chosen = self.pool.choose(ranks)
+        ran = noted or RanCell(code, chosen, count)
         self.pool.ran.add(record, ran)
-        try:
-            sent = "\n" * above + code  # so that ranks count lines as the editor does
-            how = replace(how, takers=(*how.takers, ran.note_output))
-            self.pool.run(sent, ranks, count, allow_stdin, how)
-        except DistError:  # it did not begin
-            self.pool.ran.remove(ran)
-            raise
-        except BaseException as error:
-            interrupted = isinstance(error, KeyboardInterrupt)
-            ran.why = ran.why or f"The cell {'was interrupted' if interrupted else 'failed'}."
-            raise
+        with reported(self.pool, chosen, count) if how.profile else nullcontext():
+            try:
+                sent = "\n" * above + code  # so that ranks count lines as the editor does
+                how = replace(how, takers=(*how.takers, ran.note_output))
+                self.pool.run(sent, ranks, count, allow_stdin, how)
+            except DistError:  # it did not begin
+                self.pool.ran.remove(ran)
+                raise
+            except BaseException as error:
+                interrupted = isinstance(error, KeyboardInterrupt)
+                ran.why = ran.why or f"The cell {'was interrupted' if interrupted else 'failed'}."
+                raise
 
     @plain_usage
     @magic_arguments()

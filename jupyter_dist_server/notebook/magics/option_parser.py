@@ -87,13 +87,11 @@ def no_options(name: str, line: str) -> None:
 
 def read_gpu_ids(text: str) -> list[int | str]:
     """Read ``0,3``, MIG instances as ``0:1``, or UUIDs."""
-    ids = []
-    for item in _items(text):
-        gpu = _gpu(item)
-        if gpu is None:
-            raise UsageError(f"--gpu-ids must be indices such as 0,3, or UUIDs, not “{item}”")
-        ids.append(gpu)
-    return ids
+    try:
+        return [_gpu(item) for item in _items(text)]
+    except ValueError as error:
+        message = f"--gpu-ids must be indices such as 0,3, or UUIDs, not “{error}”"
+        raise UsageError(message) from None
 
 
 def read_performance(text: str) -> dict[str, float]:
@@ -102,7 +100,7 @@ def read_performance(text: str) -> dict[str, float]:
     for item in _items(text):
         gpu, _, score = item.partition("=")
         try:
-            scores[str(_known(gpu))] = float(score)
+            scores[str(_gpu(gpu))] = float(score)
         except ValueError:
             message = f"--performance must be GPUs with scores, such as 0=100,3=110, not “{item}”"
             raise UsageError(message) from None
@@ -115,7 +113,7 @@ def read_map(text: str) -> dict[str, int | str]:
     for item in _items(text):
         rank, _, gpu = item.partition(":")
         try:
-            gpus[str(int(rank))] = _known(gpu)
+            gpus[str(int(rank))] = _gpu(gpu)
         except ValueError:
             message = f"--map must be ranks with GPUs, such as 0:3,1:0, not “{item}”"
             raise UsageError(message) from None
@@ -130,7 +128,7 @@ def read_node_map(text: str) -> list[tuple[str, int | str | None]] | None:
     if items[0][0].isdecimal():
         return None
     try:
-        return [(node, _known(gpu) if colon else None) for node, colon, gpu in items]
+        return [(node, _gpu(gpu) if colon else None) for node, colon, gpu in items]
     except ValueError:
         message = f"--map must be nodes with GPUs, such as n1:0,n2:3, or nodes, not “{text}”"
         raise UsageError(message) from None
@@ -156,19 +154,13 @@ def _items(text: str) -> Iterator[str]:
     return (part.strip() for part in text.strip("[]{}").split(","))
 
 
-def _gpu(text: str) -> int | str | None:
+def _gpu(text: str) -> int | str:
     text = text.strip()
     if text.isdecimal():
         return int(text)
-    named = text.startswith(("GPU-", "MIG-")) or re.fullmatch("[0-9]+:[0-9]+", text)
-    return text if named else None
-
-
-def _known(text: str) -> int | str:
-    gpu = _gpu(text)
-    if gpu is None:
-        raise ValueError(text)
-    return gpu
+    if text.startswith(("GPU-", "MIG-")) or re.fullmatch("[0-9]+:[0-9]+", text):
+        return text
+    raise ValueError(text)
 
 
 def read_variable(text: str) -> tuple[str, str]:

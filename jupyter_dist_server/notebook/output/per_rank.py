@@ -44,8 +44,7 @@ class PerRank:
         published: list[Publication] = []
         while self._next < len(self._order):
             rank = self._order[self._next]
-            outputs, self._outputs[rank] = self._outputs[rank], []
-            published += self._show_all(rank, outputs)
+            published += self._show(rank)
             if rank not in self._finished and not last:
                 break
             if self._line_open:
@@ -56,11 +55,10 @@ class PerRank:
 
     def take_all(self, rank: int, now: float) -> list[Publication]:
         """Return also what a later rank has shown so far: it asks a question now."""
-        published = self.take(now)
-        outputs, self._outputs[rank] = self._outputs[rank], []
-        return join_texts(published + self._show_all(rank, outputs))
+        return join_texts(self.take(now) + self._show(rank))
 
-    def _show_all(self, rank: int, outputs: list[_Output]) -> list[Publication]:
+    def _show(self, rank: int) -> list[Publication]:
+        outputs, self._outputs[rank] = self._outputs[rank], []
         published: list[Publication] = []
         if outputs and rank != self._under:
             before = "\n" if self._line_open else ""
@@ -68,20 +66,17 @@ class PerRank:
             self._headed.add(rank)
             self._under, self._line_open = rank, False
         for kind, content in outputs:
-            published += self._show(rank, kind, content)
+            before, self._line_open = "\n" if self._line_open else "", False
+            if kind == "stream":
+                self._line_open = not content["text"].endswith("\n")
+                published.append(Text(content["name"], content["text"]))
+            elif (text := plain_text(rank, content)) is not None:
+                published.append(Text("stdout", f"{before}{text}\n"))
+            else:
+                update, own = kind == "update_display_data", own_id(rank, content)
+                metadata = content.get("metadata", {})
+                published.append(Display(content["data"], metadata, own, update))
         return published
-
-    def _show(self, rank: int, kind: str, content: Content) -> list[Publication]:
-        if kind == "stream":
-            self._line_open = not content["text"].endswith("\n")
-            return [Text(content["name"], content["text"])]
-        begun, self._line_open = self._line_open, False
-        if (text := plain_text(rank, content)) is not None:
-            before = "\n" if begun else ""
-            return [Text("stdout", f"{before}{text}\n")]
-        update = kind == "update_display_data"
-        own = own_id(rank, content)
-        return [Display(content["data"], content.get("metadata", {}), own, update)]
 
     def next_time(self, now: float) -> None:
         """Never ask to be called again: nothing here waits for a time."""

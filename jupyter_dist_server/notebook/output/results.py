@@ -33,11 +33,6 @@ class CellResults(dict[int, RankResult]):
     def __init__(self, ranks: Iterable[int]) -> None:
         super().__init__({rank: RankResult(rank) for rank in ranks})
 
-    @property
-    def values_by_rank(self) -> list[Any]:
-        """The last value of each rank, in their order."""
-        return [result.value for result in self.values()]
-
     def add(self, rank: int, kind: str, content: Content) -> None:
         """Keep one output."""
         result = self[rank]

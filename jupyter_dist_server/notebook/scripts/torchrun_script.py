@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import shlex
 from collections.abc import Iterable, Iterator
@@ -137,10 +138,11 @@ def _translate(cell: RanCell, world_size: int) -> _Cell:
         return _Cell(_commented(cell.code), [magic[0].strip()])
     code, missing = _without_magics(cell.code)
     try:
-        compile(code, "cell", "exec", dont_inherit=True)
+        compiled = compile(code, "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except (SyntaxError, ValueError):
-        why = "Top-level await." if _awaits(code) else "Not valid Python."
-        return _Cell(_commented(cell.code), [why])
+        return _Cell(_commented(cell.code), ["Not valid Python."])
+    if compiled.co_flags & inspect.CO_COROUTINE:
+        return _Cell(_commented(cell.code), ["Top-level await."])
     done = _Cell(code, missing)
     tree = ast.parse(code)
     done.names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -187,14 +189,6 @@ def _without_magics(code: str) -> tuple[str, list[str]]:
             python = f"{magic[: len(magic) - len(magic.lstrip())]}pass  # {text}\n"
             missing.append(text)
         lines[start:end] = [python]
-
-
-def _awaits(code: str) -> bool:
-    try:
-        compile(code, "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    except (SyntaxError, ValueError):
-        return False
-    return True
 
 
 def _commented(code: str) -> str:

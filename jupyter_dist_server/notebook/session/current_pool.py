@@ -6,9 +6,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
 
 from ...client.agent_link import can_connect
 from ...client.pool_client import PoolClient
@@ -41,7 +39,7 @@ class CurrentPool:
         self.loop = LoopThread()
         self.ran = RanCells()
         self._owner = PoolOwner(self.loop)
-        self._connection = PoolConnection(self.loop)
+        self.connection = PoolConnection(self.loop)
         self._record: PoolRecord | None = None
         self._failure: DistError | None = None
         self._unreachable: DistError | None = None
@@ -53,7 +51,7 @@ class CurrentPool:
     @property
     def client(self) -> PoolClient | None:
         """The connection to the ranks, if there is one."""
-        client = self._connection.client
+        client = self.connection.client
         return None if client is None or client.link.closed.is_set() else client
 
     def require(self) -> tuple[PoolRecord, PoolClient]:
@@ -67,12 +65,12 @@ class CurrentPool:
             self.attach()
         if self._record and self._record.state in ("PENDING", "CONFIGURING"):
             self._follow(self._record, lambda _: None)
-        if self._record and self._unreachable and self._connection.client is None:
+        if self._record and self._unreachable and self.connection.client is None:
             raise self._unreachable
-        if self._record is None or self._connection.client is None:
-            self._connection.all_cells = False  # the next cell runs where the toolbar says
+        if self._record is None or self.connection.client is None:
+            self.connection.all_cells = False  # the next cell runs where the toolbar says
             raise self._failure or no_pool()
-        return self._record, self._connection.client
+        return self._record, self.connection.client
 
     def look(self) -> None:
         """Connect to ranks that the panel has started meanwhile, if there are any.
@@ -80,7 +78,7 @@ class CurrentPool:
         Connections are made only in the main thread, in which cells run: none is made beside one.
         """
         is_main = threading.current_thread() is threading.main_thread()
-        if is_main and self._connection.client is None:
+        if is_main and self.connection.client is None:
             record = self._owner.find(self._record)
             if record and record.state == "RUNNING":
                 self._connect(record)
@@ -88,15 +86,15 @@ class CurrentPool:
     @property
     def all_cells(self) -> bool:
         """Whether cells without a magic of ours go to the ranks too, until their pool ends."""
-        if self._connection.all_cells and self.client is None:
+        if self.connection.all_cells and self.client is None:
             with contextlib.suppress(DistError):  # the cell will fail, and say why
                 if record := self._owner.find(self._record):
-                    self._connection.end_all_cells_of_others(record.id)
-        return self._connection.all_cells
+                    self.connection.end_all_cells_of_others(record.id)
+        return self.connection.all_cells
 
     @all_cells.setter
     def all_cells(self, on: bool) -> None:
-        self._connection.all_cells = on
+        self.connection.all_cells = on
 
     def start(self, request: PoolRequest, progress: Progress) -> PoolRecord:
         """Start a pool and wait until it runs."""
@@ -119,13 +117,16 @@ class CurrentPool:
     def attach(self) -> PoolRecord | None:
         """Make sure that the notebook's running pool is connected, if there is one."""
         record = self._owner.find(self._record)
-        is_broken = self._connection.is_broken and record and self._connection.is_to(record)
+        is_broken = self.connection.is_broken and record and self.connection.is_to(record)
         if record and (is_broken or record.state == "COMPLETING"):
             record = self._wait_for_end(record)
         if record is None:
-            self._note_why_it_ended()
+            if self._record and not self._failure:
+                with contextlib.suppress(DistError):  # the owner keeps a kernel's last pool
+                    last = self._owner.control.wait(self._record, 0)
+                    self._failure = why_it_ended(last) if last.ended else None
             self._disconnect()
-        elif record.state == "RUNNING" and not self._connection.is_to(record):
+        elif record.state == "RUNNING" and not self.connection.is_to(record):
             try:
                 self._connect(record)
             except DistError as error:
@@ -142,7 +143,7 @@ class CurrentPool:
         It cannot if all its ranks are dead, or its folder was removed.
         """
         record = self.attach()
-        client = self._connection.client
+        client = self.connection.client
         if record and record.state == "RUNNING" and client:
             answers = self.loop.run(client.link.answers())
             self.loop.run(client.status())  # so that killed ranks are known as dead
@@ -172,13 +173,6 @@ class CurrentPool:
         self._failure = None
         return self._follow(self._owner.adopt(pool_id), progress)
 
-    def _note_why_it_ended(self) -> None:
-        """Ask why our pool is gone; its owner keeps the last one of each kernel."""
-        if self._record and not self._failure:
-            with contextlib.suppress(DistError):
-                last = self._owner.control.wait(self._record, 0)
-                self._failure = why_it_ended(last) if last.ended else None
-
     def _wait_for_end(self, record: PoolRecord, seconds: float | None = None) -> PoolRecord | None:
         """Follow a pool that is ending, or whose owner will notice that its agent is gone."""
         record = self._owner.until_ended(record, seconds)
@@ -189,12 +183,12 @@ class CurrentPool:
 
     def _connect(self, record: PoolRecord) -> None:
         self._disconnect()
-        self._connection.open(record)
+        self.connection.open(record)
         self._unreachable = None
         self._record = record
 
     def _disconnect(self) -> None:
-        self._connection.close()
+        self.connection.close()
         self._record = None
 
     def stop(self) -> tuple[PoolRecord, bool]:
@@ -225,9 +219,9 @@ class CurrentPool:
         chosen = None if ranks is None else self.choose(ranks)
         self.attach()  # its server may have gone meanwhile
         record = self._owner.control.restart(record.id, chosen)
-        with self._connection.replaced():
+        with self.connection.replaced():
             record = self._follow(record, progress)
-        client = self._connection.client
+        client = self.connection.client
         if client and (failures := client.link.not_started(chosen or [])):
             raise with_last_lines(failures[0])
         return record
@@ -264,10 +258,6 @@ class CurrentPool:
         name = f"{record.id}-{os.getpid()}-{self._cells}"
         cell = Cell(client, self.loop, self.choose(ranks), name, options or Options())
         cell.run(code, execution_count, allow_stdin)
-
-    def keep_connected(self, call: Future[Any]) -> None:
-        """Keep the connection until a call ends, even if ranks are replaced meanwhile."""
-        self._connection.keep_for(call)
 
     def repair_group(self) -> bool:
         """Re-create the process group if needed; tell whether it is usable."""

@@ -57,31 +57,28 @@ class LocalControl:
 
     def start(self, request: PoolRequest) -> PoolRecord:
         """Begin to start a pool."""
-        begun: Future[PoolRecord] = Future()
+        starting = self._loop.submit(self._create(request))
         try:
-            self._loop.submit(self._start(request, begun))
-            return begun.result()
+            return starting.result()
         except KeyboardInterrupt:
-            # A start that has begun ends when it can: a thread may be leasing GPUs for it.
-            if not begun.cancel():
-                ending = self._loop.submit(self._end(begun))
-                if not wait([ending], timeout=patience.program).done:
-                    raise _still_ending() from None
-                ending.result()
+            # It ends when it can: a thread may be leasing GPUs for it.
+            ending = self._loop.submit(self._end(starting))
+            if not wait([ending], timeout=patience.program).done:
+                raise DistError(
+                    "start_cancelled",
+                    f"The start was cancelled {patience.program:.0f} s ago and has not ended yet: "
+                    "the driver or the cluster does not respond.",
+                    "It ends as soon as that responds. %dist_status shows whether a pool runs.",
+                ) from None
+            ending.result()
             raise start_cancelled() from None
 
-    async def _start(self, request: PoolRequest, begun: Future[PoolRecord]) -> None:
-        if not begun.set_running_or_notify_cancel():
-            return
-        try:
-            begun.set_result(deepcopy((await self._manager.create(request)).record))
-        except BaseException as error:
-            begun.set_exception(error)
-            raise
+    async def _create(self, request: PoolRequest) -> PoolRecord:
+        return deepcopy((await self._manager.create(request)).record)
 
-    async def _end(self, begun: Future[PoolRecord]) -> None:
+    async def _end(self, starting: Future[PoolRecord]) -> None:
         with contextlib.suppress(DistError):  # it has not started
-            await self._manager.get((await asyncio.wrap_future(begun)).id).stop()
+            await self._manager.get((await asyncio.wrap_future(starting)).id).stop()
 
     def wait(self, record: PoolRecord, seconds: float) -> PoolRecord:
         """Return the pool's record once it is newer than `record`, or after some seconds."""
@@ -153,12 +150,3 @@ class LocalControl:
     def release(self, pool_id: str) -> None:
         """Leave a pool to its other users."""
         self._loop.run(self._manager.release(pool_id))
-
-
-def _still_ending() -> DistError:
-    return DistError(
-        "start_cancelled",
-        f"The start was cancelled {patience.program:.0f} s ago and has not ended yet: the driver "
-        "or the cluster does not respond.",
-        "It ends as soon as that responds. %dist_status shows whether a pool runs.",
-    )

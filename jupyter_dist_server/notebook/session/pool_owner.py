@@ -68,13 +68,7 @@ class PoolOwner:
         return record
 
     def follow(self, record: PoolRecord, progress: Callable[[PoolRecord], None]) -> PoolRecord:
-        """Wait until a pool runs; an interrupt cancels its start, but not the restart of ranks.
-
-        Raises
-        ------
-        DistError
-            If it ends instead, with the reason.
-        """
+        """Wait until a pool runs; an interrupt cancels its start, but not the restart of ranks."""
         try:
             while record.state in ("PENDING", "CONFIGURING"):
                 progress(record)
@@ -82,7 +76,7 @@ class PoolOwner:
         except KeyboardInterrupt:
             if record.started:
                 raise
-            self._cancel(record)
+            (self._local.release if self._is_guest else self.control.stop)(record.id)
             raise start_cancelled() from None
         if record.state != "RUNNING":
             raise why_it_ended(self.until_ended(record))
@@ -100,12 +94,6 @@ class PoolOwner:
                 break
             record = self.control.wait(record, min(left, 10.0))
         return record
-
-    def _cancel(self, record: PoolRecord) -> None:
-        if self._is_guest:
-            self._local.release(record.id)
-        else:
-            self.control.stop(record.id)
 
     def stop(self, record: PoolRecord) -> bool:
         """Stop a pool unless another notebook's kernel still uses it; tell whether it was."""
@@ -135,10 +123,9 @@ def no_pool() -> DistError:
 
 def why_it_ended(record: PoolRecord) -> DistError:
     """Return the reason why a pool ended, as an error."""
-    reason = record.reason
-    if reason is None:
-        return DistError("no_pool", "The pool was stopped.", "Start one with %dist_init.")
-    return with_last_lines(reason)
+    if record.reason:
+        return with_last_lines(record.reason)
+    return DistError("no_pool", "The pool was stopped.", "Start one with %dist_init.")
 
 
 def with_last_lines(reason: Reason) -> DistError:

@@ -11,7 +11,7 @@ from IPython.display import display
 
 from ....common.errors import DistError
 from ....common.gpu_words import gpus_of
-from ....common.protocol.pool_record import PoolRecord, RankRecord
+from ....common.protocol.pool_record import PoolRecord
 from ....common.protocol.ranks.rank_messages import RankStatus
 from ....common.units import count_ranks, format_bytes, write_limit
 from ....jobs.store.slurm_formats import write_moment, write_place
@@ -62,16 +62,13 @@ def _describe_start(record: PoolRecord, seconds: float) -> str:
         ready = f", {progress.ready} of {size} ready" if phase == "starting ranks" else ""
         return f"Starting {ranks}: {phase}{ready}…"
     living = [rank for rank in record.ranks if rank.state != "dead"]
-    where = gpus_of(living) or _cpus(living)
+    nodes = list(dict.fromkeys(rank.node for rank in living))
+    where = gpus_of(living)
+    where = where or (f"the CPUs of {', '.join(nodes)}" if len(nodes) > 1 else "the CPU")
     if len(living) < size:
         ranks = f"{len(living)} of {ranks}"
     line = f"{ranks} ready on {where} ({record.backend}) in {seconds:.1f} s."
     return "\n".join([line, *record.notices])
-
-
-def _cpus(ranks: list[RankRecord]) -> str:
-    nodes = list(dict.fromkeys(rank.node for rank in ranks))
-    return f"the CPUs of {', '.join(nodes)}" if len(nodes) > 1 else "the CPU"
 
 
 def describe_limits(record: PoolRecord) -> str:
@@ -130,22 +127,17 @@ def status_table(
 
 def pools_table(pools: list[Found], of_other_versions: list[Path]) -> str:
     """Return a table of the pools that a notebook can attach to, and name the others."""
-    table = _pools_table(pools)
-    if of_other_versions:
-        where = ", ".join(map(str, of_other_versions))
-        table += f"\nStarted by another version of jupyter-dist-server: {where}"
-    return table
-
-
-def _pools_table(pools: list[Found]) -> str:
-    if not pools:
-        return "You have no other pool on this machine."
     rows: list[tuple[str, ...]] = [("pool", "ranks", "notebook", "used by")]
     for found in pools:
         users = [f"{who.name or 'kernel'} (pid {who.pid})" for who in found.kernels]
         name = found.config.record.name or "-"
         rows.append((found.id, str(found.config.world_size), name, ", ".join(users) or "nobody"))
-    return "\n".join(["Choose a pool with %dist_attach POOL:", *aligned(rows)])
+    lines = ["Choose a pool with %dist_attach POOL:", *aligned(rows)]
+    if not pools:
+        lines = ["You have no other pool on this machine."]
+    if where := ", ".join(map(str, of_other_versions)):
+        lines.append(f"Started by another version of jupyter-dist-server: {where}")
+    return "\n".join(lines)
 
 
 def aligned(rows: list[tuple[str, ...]]) -> list[str]:

@@ -78,9 +78,7 @@ def _that_respond(pool: CurrentPool, ranks: Sequence[int]) -> list[int]:
     _, client = pool.require()
     said = pool.loop.run(client.status(ranks=ranks))
     if silent := [rank for rank in ranks if rank not in said and rank not in client.dead]:
-        verb = "does" if len(silent) == 1 else "do"
-        who = name_ranks(silent).capitalize()
-        print(f"{who} {verb} not respond, and told no profile.", file=sys.stderr)
+        print(f"No profile of {name_ranks(silent)}, which did not respond.", file=sys.stderr)
     return [rank for rank in ranks if rank not in silent]
 
 

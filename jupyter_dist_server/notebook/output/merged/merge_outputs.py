@@ -77,7 +77,11 @@ class Merger:
         if kind == "error":
             self._add_error(rank, content)
         elif kind == "update_display_data":
-            self._update(rank, content)
+            own = own_id(rank, content)
+            display = Display(content["data"], content.get("metadata", {}), own, update=True)
+            if own and (shown := self._displays.get(own)):
+                shown.data, shown.metadata = display.data, display.metadata
+            self._out.append(display)
         elif (text := plain_text(rank, content)) is not None:
             lines = text.split("\n")
             self._add(rank, [Entry(line, 1 << rank, now, None, "stdout") for line in lines])
@@ -137,13 +141,6 @@ class Merger:
                 ranks.append(rank)
                 return
         self.errors.append(([rank], content))
-
-    def _update(self, rank: int, content: Content) -> None:
-        own = own_id(rank, content)
-        display = Display(content["data"], content.get("metadata", {}), own, update=True)
-        if own and (shown := self._displays.get(own)):
-            shown.data, shown.metadata = display.data, display.metadata
-        self._out.append(display)
 
     def _clear(self, rank: int) -> None:
         self._clear_before_next.discard(rank)
