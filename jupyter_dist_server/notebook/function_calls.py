@@ -11,8 +11,7 @@ from typing import Any
 
 from ..client.pool_client import PoolClient
 from ..client.values.push_and_pull import Mover
-from .cells.cell import Cell
-from .cells.cell_options import Options
+from .cells.cell import Cell, Options
 from .loop_thread import LoopThread
 
 

@@ -8,11 +8,14 @@ import queue
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 
 from ...client.cell_execution import Execution, Reply
-from ...client.pool_client import PoolClient
+from ...client.pool_client import OUTPUT_LIMIT, PoolClient
 from ...common.protocol.jupyter_messages import Content
+from ...common.protocol.ranks.rank_messages import ProfileOptions
 from ..loop_thread import LoopThread
 from ..output.cell_outcome import Outcome
 from ..output.early_failures import EarlyFailures, what_failed
@@ -22,10 +25,28 @@ from ..output.per_rank import PerRank
 from ..output.publish import Publication, begin, publish
 from ..output.rank_tabs import RankTabs
 from .cell_events import ANSWERED, LOOKED, CellEvents, Event
-from .cell_options import Options
 from .explain_failure import explain_failure
 from .input_questions import ask, on_sigint, withdraw
 from .wait_watch import WaitWatch
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a cell is run and shown."""
+
+    per_rank: bool = False
+    """Show rank after rank, and merge nothing."""
+    quiet: bool = False
+    """Show nothing but errors."""
+    tabs: bool = True
+    """Whether JupyterLab may show a tab for each rank."""
+    timeout: float | None = None
+    """Seconds after which the cell is stopped."""
+    limit: int = OUTPUT_LIMIT
+    """Characters that all ranks together may show; the rest goes to files."""
+    profile: ProfileOptions | None = None
+    takers: tuple[Callable[[int, str, Content], None], ...] = ()
+    """Called with each rank's outputs."""
 
 
 class Cell:

@@ -18,7 +18,7 @@ from traitlets import Float, Int
 from ...client.pool_client import OUTPUT_LIMIT
 from ...common.errors import DistError
 from ...common.rank_specs import format_ranks
-from ..cells.cell_options import Options
+from ..cells.cell import Options
 from ..output.results import CellResults
 from ..scripts.ran_cells import RanCell
 from ..scripts.script_code import script_code

@@ -22,7 +22,7 @@ from ...verdicts.slow.lateness import waiting
 from ...verdicts.slow.links import LinkTime, link_rows, link_sentence
 from ...verdicts.slow.scaling import Run, Scaling, scaling_notices, scaling_rows, scaling_sentence
 from ...verdicts.slow.time_account import accounts, average
-from ..cells.cell_options import Options
+from ..cells.cell import Options
 from ..function_calls import call_code
 from ..output.results import CellResults
 from ..python_api import send_function

@@ -18,8 +18,7 @@ from ...common.protocol.ranks.rank_messages import RankStatus
 from ...common.rank_specs import parse_ranks
 from ...common.units import count_ranks
 from ...placement.requests.request import PoolRequest
-from ..cells.cell import Cell
-from ..cells.cell_options import Options
+from ..cells.cell import Cell, Options
 from ..loop_thread import LoopThread
 from ..scripts.ran_cells import RanCells
 from .connection_to_ranks import PoolConnection
