@@ -26,7 +26,7 @@ from .magics.scale_magics import ScaleMagics
 from .magics.state_magics import StateMagics
 from .magics.value_magics import ValueMagics
 from .output.replay import Replay
-from .output.stop_result import StopDetails
+from .output.stop_result import show_stop_details
 from .python_api import NotebookPool
 from .session.current_pool import CurrentPool
 
@@ -43,8 +43,8 @@ MAGICS: tuple[type[DistMagics], ...] = (
 
 _loaded: dict[type[DistMagics], Any] = {}
 """An instance of each class."""
-_hooks: list[Introspection | Comms | Replay | EndWarning | StopDetails] = []
-"""Those installed in the notebook's kernel, and in its shell."""
+_hooks: list[Introspection | Comms | Replay | EndWarning] = []
+"""Those installed in the notebook's kernel; a terminal has none."""
 
 
 def current_pool() -> NotebookPool:
@@ -85,14 +85,13 @@ def load(shell: InteractiveShell) -> None:
         if transform not in transforms:
             transforms.insert(0, transform)
     kernel = getattr(shell, "kernel", None)
-    if not _hooks:
-        if kernel is not None:  # a terminal has none
-            _queue_all_outputs(kernel)
-            _hooks.extend([Introspection(kernel, cells), Comms(shell, kernel)])
-            _hooks.extend([Replay(shell, kernel), EndWarning(shell)])
-        _hooks.append(StopDetails(shell))
+    if kernel is not None and not _hooks:
+        _queue_all_outputs(kernel)
+        _hooks.extend([Introspection(kernel, cells), Comms(shell, kernel)])
+        _hooks.extend([Replay(shell, kernel), EndWarning(shell)])
         for hook in _hooks:
             hook.install()
+    shell.events.register("post_run_cell", show_stop_details)  # after Replay, which takes the error
     if record := cells.pool.attach():
         print(f"Attached to this notebook's pool of {count_ranks(record.world_size)}.")
 
@@ -125,6 +124,8 @@ def unload(shell: InteractiveShell) -> None:
         return
     while _hooks:
         _hooks.pop().remove()
+    if show_stop_details in shell.events.callbacks["post_run_cell"]:
+        shell.events.unregister("post_run_cell", show_stop_details)
     cells = _loaded[CellMagics]
     for transform in (cells.send_all, cells.find_magic):
         if transform in shell.input_transformers_cleanup:

@@ -8,12 +8,13 @@ from IPython.core.error import UsageError
 from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
-from ...common.rank_specs import format_ranks, name_ranks
+from ...common.rank_specs import name_ranks
 from ...common.units import count_ranks
 from ...jobs.store.slurm_formats import read_limit
 from ...placement.requests.request import PoolRequest
 from ...pools.discovery import find_pools, pools_of_other_versions
 from ..custom_placement import Place, custom_map
+from ..output.remedies import replace_ranks
 from ..reuse_pool import can_reuse
 from .base import DistMagics
 from .option_parser import (
@@ -199,12 +200,7 @@ class PoolMagics(DistMagics):
             return
         if len(late) < self.pool.require()[0].world_size:
             print("Interrupted the other ranks; their variables are kept.")
-        who, replace = name_ranks(late), f"%dist_restart --ranks {format_ranks(late)}"
-        whose = "its" if len(late) == 1 else "their"
-        print(
-            f"{who.capitalize()} did not stop. {replace} ends and replaces {who}; "
-            f"{whose} variables are then lost."
-        )
+        print(f"{name_ranks(late).capitalize()} did not stop. {replace_ranks(late).capitalize()}")
 
     @plain_usage
     @magic_arguments()

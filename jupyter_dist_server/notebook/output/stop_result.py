@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from IPython import get_ipython
-from IPython.core.interactiveshell import InteractiveShell
 
 from ...client.cell_execution import Execution
 from ...common.protocol.jupyter_messages import Content
@@ -24,24 +23,11 @@ Errors = list[tuple[list[int], Content]]
 """Each different error with its ranks."""
 
 
-class StopDetails:
-    """Shows the details below the error, which IPython publishes after the cell's own outputs."""
-
-    def __init__(self, shell: InteractiveShell) -> None:
-        self._shell = shell
-
-    def install(self) -> None:
-        """Listen to the end of cells, after `Replay`, which takes the error then."""
-        self._shell.events.register("post_run_cell", self._show)
-
-    def remove(self) -> None:
-        """Listen no more."""
-        self._shell.events.unregister("post_run_cell", self._show)
-
-    def _show(self, result: Any) -> None:
-        error = getattr(result, "error_in_exec", None)
-        if details := getattr(error, "stop_details", None):
-            publish([details])
+def show_stop_details(result: Any) -> None:
+    """Show a cell's details below its error, which IPython publishes after the cell's outputs."""
+    error = getattr(result, "error_in_exec", None)
+    if details := getattr(error, "stop_details", None):
+        publish([details])
 
 
 def _without_colours(error: Content) -> str:

@@ -118,22 +118,19 @@ class TextPiece(Piece):
 
     def insert(self, before: Entry, entries: list[Entry]) -> None:
         """Put lines before one of its lines."""
-        place = self._entries.index(before)
-        self._entries[place:place] = entries
-        for entry in entries:
-            entry.piece = self
+        self._put(self._entries.index(before), 0, entries)
 
     def replace(self, block: Entry, lines: list[Entry]) -> None:
         """Replace a block by its lines."""
         if block in self._entries:  # a closed piece keeps none
-            place = self._entries.index(block)
-            self._entries[place : place + 1] = lines
-            for line in lines:
-                line.piece = self
+            self._put(self._entries.index(block), 1, lines)
 
     def extend(self, entries: list[Entry]) -> None:
         """Append lines."""
-        self._entries += entries
+        self._put(len(self._entries), 0, entries)
+
+    def _put(self, place: int, instead_of: int, entries: list[Entry]) -> None:
+        self._entries[place : place + instead_of] = entries
         for entry in entries:
             entry.piece = self
 
