@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -81,15 +82,20 @@ class Comparison:
                 mover = NotebookPool(self._pool).mover()
                 try:
                     values, _ = mover.pull(leaves[0].expression, sorted(ranks))
-                    plain = [values[rank].detach() for rank in ranks]
-                    # As doubles, differences are neither rounded nor wrapped.
-                    first, *others = [t if t.is_complex() else t.double() for t in plain]
+                    first, *others = (_as_numbers(values[rank]) for rank in ranks)
                     largest[compared.path] = max(
                         float((other - first).abs().max()) for other in others
                     )
                 except Exception:  # it cannot be sent, or converted to numbers
                     _LOG.info("`%s` cannot be measured.", compared.path, exc_info=True)
         return largest
+
+
+def _as_numbers(tensor: Any) -> Any:
+    """Return a tensor whose differences are neither rounded nor wrapped."""
+    plain = tensor.detach().dequantize() if tensor.is_quantized else tensor.detach()
+    dense = plain.to_dense()
+    return dense if dense.is_complex() else dense.double()
 
 
 class EachCell:
