@@ -1,4 +1,4 @@
-"""Placement by a function of the user, which is called in the notebook."""
+"""Placement by a user's function, which is called in the notebook."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from ..placement.requests.request import PoolRequest
 
 @dataclass(frozen=True)
 class FreeGpu(Gpu):
-    """A GPU that a function may choose, with how busy it is just now."""
+    """A GPU that a placement function may choose, and how busy it is now."""
 
     memory_free: int | None = None
-    """Bytes; `None` if the driver does not tell, as for `utilization`."""
+    """Bytes; like `utilization`, `None` if the driver does not report it."""
     utilization: float | None = None
     """Percent."""
 
@@ -34,25 +34,10 @@ Place = Callable[[int, list[FreeGpu]], GpuId | Gpu]
 
 
 async def custom_map(place: Place, request: PoolRequest) -> PoolRequest:
-    """Ask a function for the GPU of each rank.
+    """Return the request with the GPU that a function chooses for each rank.
 
-    Parameters
-    ----------
-    place : callable
-        Called for one rank after the other, with the GPUs that are free; with those that are not,
-        too, if the request is to wait.
-    request : PoolRequest
-        What the user asks for; without `num_ranks` there is a rank for each GPU.
-
-    Returns
-    -------
-    PoolRequest
-        With a `map`; on a machine without GPUs, with what tells that nothing is placed.
-
-    Raises
-    ------
-    DistError
-        If it returns what is no GPU here, or has too few to choose from; or NVML does not answer.
+    It is called for one rank after another, with the free GPUs; with all, if the request is to
+    wait. Without `num_ranks`, there is a rank for each. Without GPUs, it is not called.
     """
     checked = replace(request, base_env=dict(os.environ), kernel_pid=os.getpid())
     seen = await read_gpu_state()

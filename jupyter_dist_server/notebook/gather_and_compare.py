@@ -1,4 +1,4 @@
-"""Comparing the variables of the notebook's ranks."""
+"""Compares the variables of the notebook's ranks: on request, or after each cell."""
 
 from __future__ import annotations
 
@@ -6,29 +6,26 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from IPython.core.interactiveshell import InteractiveShell
+
 from ..client.values.ask_variables import variables_of
 from ..common.errors import DistError
 from ..common.protocol.ranks.variable_messages import VariablesReply
 from ..verdicts.compare_variables import Compared, History, compare, how_it_differs, sentences
 from .python_api import NotebookPool
+from .scripts.ran_cells import RanCell
 from .session.current_pool import CurrentPool
 
 _LOG = logging.getLogger(__name__)
 
 _MEASURED = 8
-"""Differences of which the largest between two elements is computed."""
+"""Differing variables for which the largest difference between elements is computed."""
 _LARGEST_MEASURED = 64 << 20
 """Bytes of a tensor that is fetched for that from each group of ranks."""
 
 
 class Comparison:
-    """Compares variables, and remembers when they were equal.
-
-    Parameters
-    ----------
-    pool : CurrentPool
-        The notebook's.
-    """
+    """Compares variables, and remembers when they were equal."""
 
     def __init__(self, pool: CurrentPool) -> None:
         self._pool = pool
@@ -44,20 +41,7 @@ class Comparison:
         return self._pool.loop.run(asking)
 
     def check(self, names: Sequence[str], ranks: Sequence[int]) -> list[str]:
-        """Compare variables between ranks; return what is to be said, line by line.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Names or expressions; if there are none, all modules and optimizers.
-        ranks : sequence of int
-            Where.
-
-        Raises
-        ------
-        DistError
-            See `variables_of`; also if there is nothing to compare.
-        """
+        """Compare variables between ranks, or all modules and optimizers; return lines to print."""
         said, found, since = self._compare(names, ranks)
         if not found:
             raise DistError(
@@ -77,7 +61,7 @@ class Comparison:
     def _compare(
         self, names: Sequence[str], ranks: Sequence[int]
     ) -> tuple[dict[int, VariablesReply], list[Compared], dict[str, str]]:
-        """Return what was said, what was found, and since when what differs does so."""
+        """Return what ranks said, what was found, and since when what differs does."""
         record, _ = self._pool.require()
         if self._of != (of := (record.id, record.generation)):
             self._of, self._history = of, History()
@@ -86,7 +70,7 @@ class Comparison:
         return said, found, self._history.note(found, said)
 
     def _largest(self, found: Sequence[Compared]) -> dict[str, float]:
-        """Return the largest difference between elements, by path, where there is one."""
+        """Return the largest difference between elements, by path."""
         largest: dict[str, float] = {}
         for compared in [c for c in found if c.finding == "differs"][:_MEASURED]:
             leaves = [leaf for _, leaf in compared.groups]
@@ -101,13 +85,46 @@ class Comparison:
                     largest[compared.path] = max(
                         float((other - first).abs().max()) for other in others
                     )
-                except Exception:  # of a kind that cannot be sent, or of which torch has no numbers
+                except Exception:  # it cannot be sent, or converted to numbers
                     _LOG.info("`%s` cannot be measured.", compared.path, exc_info=True)
         return largest
 
 
 def _as_numbers(tensor: Any) -> Any:
-    """Return a tensor in which differences are not rounded, nor wrapped."""
+    """Return a tensor whose differences are neither rounded nor wrapped."""
     plain = tensor.detach().dequantize() if tensor.is_quantized else tensor.detach()
     dense = plain.to_dense()
     return dense if dense.is_complex() else dense.double()
+
+
+class EachCell:
+    """Compares models and optimizers after each cell on ranks: ``%dist_check --each-cell``."""
+
+    def __init__(self, shell: InteractiveShell, pool: CurrentPool, comparison: Comparison) -> None:
+        self._shell, self._pool, self._comparison = shell, pool, comparison
+        self._is_on = False
+        self._last: RanCell | None = None
+        self._told: set[str] = set()
+        """What differed after the last cell."""
+
+    def switch(self, *, on: bool) -> None:
+        """Begin or end to compare."""
+        if on != self._is_on:
+            events = self._shell.events
+            (events.register if on else events.unregister)("post_run_cell", self._look)
+        self._is_on = on
+        self._last, self._told = self._pool.ran.last, set()
+
+    def _look(self, *_: object) -> None:
+        last = self._pool.ran.last
+        if last is None or last is self._last:
+            return
+        self._last = last
+        try:
+            differing = self._comparison.differing(self._pool.choose(""))
+        except DistError:  # there is nothing to compare, a rank died, or another cell runs
+            return
+        new = [sentence for path, sentence in differing.items() if path not in self._told]
+        self._told = set(differing)
+        if new:
+            print(new[0] if len(new) == 1 else f"{new[0]} {len(new) - 1} more began to differ.")

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, beside the kernel's main thread."""
+"""An event loop in its own thread, beside the kernel's main thread."""
 
 from __future__ import annotations
 

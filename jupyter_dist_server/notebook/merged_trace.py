@@ -5,48 +5,33 @@ from __future__ import annotations
 import gzip
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 TraceEvent = dict[str, Any]
-"""An event in the format of Chrome's traces: what is in it depends on who wrote it."""
+"""An event in the format of Chrome's traces; its fields depend on its kind."""
 
-_SAME: Mapping[int, float] = MappingProxyType({})
 _PER_RANK = 1000
-"""Numbers of processes that a rank has in the trace: its own, and one for each GPU."""
+"""Process numbers for each rank: its own, and one for each GPU."""
 _ARROWS = 1 << 32
-"""Numbers of arrows that a rank has: Perfetto drops those that have no number."""
+"""Arrow numbers for each rank."""
 _LANES = 1 << 30
-"""From here on, numbers of threads are lanes of ours: the operating system's are smaller."""
+"""The first thread number of our lanes; those of the operating system are smaller."""
 _METADATA = {"process_name", "process_labels", "process_sort_index"}
 
 
-def merge(traces: dict[int, bytes], file: Path, ahead: Mapping[int, float] = _SAME) -> None:
-    """Write the traces of ranks to one file.
+def merge(traces: dict[int, bytes], file: Path, ahead: Mapping[int, float] | None = None) -> None:
+    """Write the traces of ranks to one file; raise `ValueError` if one is no trace.
 
-    Parameters
-    ----------
-    traces : dict
-        By rank, as torch's profiler writes them, compressed with gzip.
-    file : Path
-        Compressed with gzip, too.
-    ahead : mapping
-        By rank, seconds by which its clock is ahead of the others': that of another machine.
-
-    Raises
-    ------
-    ValueError
-        If one is no trace.
-    OSError
-        If the file cannot be written.
+    Traces and file are compressed with gzip. `ahead` has the seconds by which a rank's clock is
+    ahead of the others', on another machine.
     """
     events: list[TraceEvent] = []
     base: int | None = None
     for rank, trace in sorted(traces.items()):
         content: dict[str, Any] = msgspec.json.decode(gzip.decompress(trace))
-        own = int(content.get("baseTimeNanoseconds", 0)) - round(ahead.get(rank, 0.0) * 1e9)
+        own = int(content.get("baseTimeNanoseconds", 0)) - round((ahead or {}).get(rank, 0.0) * 1e9)
         base = own if base is None else base
         events += _of_rank(rank, content.get("traceEvents", []), (own - base) / 1000)
     whole = {"traceEvents": events, "displayTimeUnit": "ms", "baseTimeNanoseconds": base}
@@ -55,19 +40,19 @@ def merge(traces: dict[int, bytes], file: Path, ahead: Mapping[int, float] = _SA
 
 
 def _of_rank(rank: int, events: list[TraceEvent], later: float) -> list[TraceEvent]:
-    """Return the events of a rank, `later` by some microseconds, as those of its processes."""
+    """Return a rank's events with its process numbers, `later` by so many microseconds."""
     main = next((e["pid"] for e in events if e.get("cat") == "cpu_op"), None)
     found, used = [], set()
     for event in events:
         process = event.get("pid")
         if not isinstance(process, int) or event["name"] in _METADATA:
-            continue  # the profiler's own rows, and names that are given anew
+            continue  # the profiler's own rows, and names that we give anew
         number = rank * _PER_RANK + (0 if process == main or process >= _PER_RANK else process + 1)
         used.add(number)
         changed = event | {"pid": number}
         if "ts" in event:
             changed["ts"] = event["ts"] + later
-        if "id" in event:  # of an arrow from one event to another one
+        if "id" in event:  # of an arrow between two events
             changed["id"] = rank * _ARROWS + int(event["id"])
         found.append(changed)
     names = _in_lanes(found)
@@ -81,7 +66,7 @@ def _of_rank(rank: int, events: list[TraceEvent], later: float) -> list[TraceEve
 
 
 def _in_lanes(events: list[TraceEvent]) -> list[TraceEvent]:
-    """Move events that overlap another one of their thread to a lane beside it; name these.
+    """Move events that overlap another one of their thread to lanes; return the lanes' names.
 
     Perfetto drops what is neither within the event before it nor after it. A message of gloo
     (``gloo:recv``) begins within an operation and ends after it.
@@ -106,7 +91,7 @@ def _in_lanes(events: list[TraceEvent]) -> list[TraceEvent]:
 
 
 def _fits(open_ends: list[int], begin: int, end: int) -> bool:
-    """Tell whether an event is within those that are open in a lane; drop what has ended."""
+    """Tell whether an event fits within a lane's open ones; drop those that have ended."""
     while open_ends and open_ends[-1] <= begin:
         open_ends.pop()
     return not open_ends or end <= open_ends[-1]

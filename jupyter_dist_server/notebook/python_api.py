@@ -15,7 +15,6 @@ from ..client.values.push_and_pull import Moved, Mover
 from ..client.values.splitting import concatenate
 from ..common.errors import DistError
 from ..common.protocol.pool_record import PoolRecord
-from ..common.protocol.ranks.rank_messages import RankStatus
 from ..common.rank_specs import check_ranks, parse_ranks
 from ..common.units import count_ranks
 from .function_calls import Call
@@ -80,7 +79,11 @@ class NotebookPool:
         dict
             ``{rank, pid, state, since, memory}`` by rank, and more where a rank says more.
         """
-        return {rank: _told(said) for rank, said in self._current.status()[1].items()}
+        told = {}
+        for rank, said in self._current.status()[1].items():
+            fields: dict[str, Any] = msgspec.to_builtins(said)
+            told[rank] = fields | fields.pop("whereabouts") | fields.pop("report")
+        return told
 
     # -- values -----------------------------------------------------------------------------
 
@@ -164,8 +167,9 @@ class NotebookPool:
         moving = self.mover()
         name = send_function(moving, function, chosen, *args, **kwargs)
         call = Call(client, self._current.loop, moving, name, chosen)
-        self._current.keep_connected(call)
-        self._current.ran.note(self._record, f"The notebook called {_name(function)}.")
+        self._current.connection.keep_for(call)
+        called = getattr(function, "__name__", function)
+        self._current.ran.note(self._record, f"The notebook called {called}.")
         return call
 
     # -- for the magics ---------------------------------------------------------------------
@@ -194,17 +198,6 @@ class NotebookPool:
         return chosen
 
 
-def _told(said: RankStatus) -> dict[str, Any]:
-    """Return what a rank says of itself in one dictionary."""
-    told: dict[str, Any] = msgspec.to_builtins(said)
-    told |= told.pop("whereabouts") | told.pop("report")
-    return told
-
-
-def _name(function: Callable[..., Any]) -> str:
-    return str(getattr(function, "__name__", function))
-
-
 def send_function(
     moving: Mover, function: Callable[..., Any], ranks: list[int], /, *args: Any, **kwargs: Any
 ) -> str:
@@ -221,7 +214,7 @@ def send_function(
 
 
 def _name_on_ranks(file: str) -> str:
-    """Return the file name of a cell's code as a rank's cells have it, and that of other code."""
+    """Return a file name as ranks show it: that of a cell's code differs."""
     shell = get_ipython()
     if not shell:
         return file
@@ -231,7 +224,7 @@ def _name_on_ranks(file: str) -> str:
 
 
 def _shown_before_ipython_8(shell: Any, file: str) -> tuple[str, str] | None:
-    """Return how a file is called if it is that of a cell, which has the code's digest in it."""
+    """Return what to call a cell's file, whose name contains a digest of the code."""
     history = shell.history_manager
     cells = zip(history.input_hist_raw, history.input_hist_parsed, strict=False)
     for number, (raw, code) in reversed(list(enumerate(cells))):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import zmq
 from IPython import get_ipython
@@ -26,11 +26,9 @@ from .magics.scale_magics import ScaleMagics
 from .magics.state_magics import StateMagics
 from .magics.value_magics import ValueMagics
 from .output.replay import Replay
-from .output.stop_result import StopDetails
+from .output.stop_result import show_stop_details
 from .python_api import NotebookPool
 from .session.current_pool import CurrentPool
-
-M = TypeVar("M", bound=DistMagics)
 
 MAGICS: tuple[type[DistMagics], ...] = (
     PoolMagics,
@@ -42,12 +40,11 @@ MAGICS: tuple[type[DistMagics], ...] = (
     CompatibilityMagics,
     StateMagics,
 )
-"""All of ours."""
 
-_OURS = "jupyter_dist_server"
-_loaded: dict[type[DistMagics], DistMagics] = {}
-_hooks: list[Introspection | Comms | Replay | EndWarning | StopDetails] = []
-"""What is installed in the notebook's kernel, and in its shell."""
+_loaded: dict[type[DistMagics], Any] = {}
+"""An instance of each class."""
+_hooks: list[Introspection | Comms | Replay | EndWarning] = []
+"""Those installed in the notebook's kernel; a terminal has none."""
 
 
 def current_pool() -> NotebookPool:
@@ -58,7 +55,7 @@ def current_pool() -> NotebookPool:
             "No pool is running.",
             "Start one with %load_ext jupyter_dist_server and %dist_init.",
         )
-    current = _loaded[CellMagics].pool
+    current: CurrentPool = _loaded[CellMagics].pool
     current.require()
     return NotebookPool(current)
 
@@ -70,7 +67,7 @@ def start_pool(place: Place | None, **asked: Any) -> NotebookPool:
         if shell is None:
             raise DistError("no_notebook", "This is neither a notebook nor IPython.")
         load(shell)
-    _magics(PoolMagics).start(PoolRequest.from_json(asked), place)
+    _loaded[PoolMagics].start(PoolRequest.from_json(asked), place)
     return current_pool()
 
 
@@ -82,49 +79,42 @@ def load(shell: InteractiveShell) -> None:
         _loaded.update({kind: kind(shell, pool) for kind in MAGICS})
     shell.register_magics(*_loaded.values())
     _load_again_quietly(shell)
-    cells = _magics(CellMagics)
+    cells: CellMagics = _loaded[CellMagics]
     transforms = shell.input_transformers_cleanup
     for transform in (cells.send_all, cells.find_magic):
         if transform not in transforms:
             transforms.insert(0, transform)
     kernel = getattr(shell, "kernel", None)
-    if not _hooks:
-        if kernel is not None:  # a terminal has none
-            _queue_all_outputs(kernel)
-            _hooks.extend([Introspection(kernel, cells), Comms(shell, kernel)])
-            _hooks.extend([Replay(shell, kernel), EndWarning(shell)])
-        _hooks.append(StopDetails(shell))
+    if kernel is not None and not _hooks:
+        _queue_all_outputs(kernel)
+        _hooks.extend([Introspection(kernel, cells), Comms(shell, kernel)])
+        _hooks.extend([Replay(shell, kernel), EndWarning(shell)])
         for hook in _hooks:
             hook.install()
+    shell.events.register("post_run_cell", show_stop_details)  # after Replay, which takes the error
     if record := cells.pool.attach():
         print(f"Attached to this notebook's pool of {count_ranks(record.world_size)}.")
 
 
-def _magics(kind: type[M]) -> M:
-    magics = _loaded[kind]
-    assert isinstance(magics, kind)
-    return magics
-
-
 def _load_again_quietly(shell: InteractiveShell) -> None:
-    """Have ``%load_ext`` say nothing if we are there: the panel may have loaded us before."""
+    """Have ``%load_ext`` print nothing if the panel has loaded us before."""
     manager: Any = shell.extension_manager
     load_extension = type(manager).load_extension
 
     def load_ours_once(name: str) -> Any:
-        is_there = name == _OURS and name in manager.loaded
+        is_there = name == "jupyter_dist_server" and name in manager.loaded
         return None if is_there else load_extension(manager, name)
 
     manager.load_extension = load_ours_once
 
 
 def _queue_all_outputs(kernel: Any) -> None:
-    """Have the kernel drop no output that waits to be sent; cells' budgets bound how much can.
+    """Have the kernel drop no output that waits to be sent; cells' output limits bound it.
 
-    ZeroMQ drops what is published while 1,000 messages wait for a slow client, by default.
+    By default, ZeroMQ drops what is published while 1,000 messages wait for a slow client.
     """
     thread = kernel.iopub_thread
-    if isinstance(thread.socket, zmq.Socket):  # a kernel within another process has none
+    if isinstance(thread.socket, zmq.Socket):  # an in-process kernel has none
         thread.schedule(lambda: thread.socket.set(zmq.SNDHWM, 0))
 
 
@@ -134,7 +124,9 @@ def unload(shell: InteractiveShell) -> None:
         return
     while _hooks:
         _hooks.pop().remove()
-    cells = _magics(CellMagics)
+    if show_stop_details in shell.events.callbacks["post_run_cell"]:
+        shell.events.unregister("post_run_cell", show_stop_details)
+    cells = _loaded[CellMagics]
     for transform in (cells.send_all, cells.find_magic):
         if transform in shell.input_transformers_cleanup:
             shell.input_transformers_cleanup.remove(transform)

@@ -10,23 +10,13 @@ from ..placement.requests.field_checks import GpuId
 from ..placement.requests.request import PoolRequest
 
 _NO_MATTER = ("wait", "timeout", "node_python")
-"""What is asked of the start alone."""
+"""Options that concern the start only."""
 
 
 def can_reuse(request: PoolRequest, record: PoolRecord) -> bool:
     """Tell whether a running pool has all that is asked for.
 
-    Parameters
-    ----------
-    request : PoolRequest
-        What the user asks for.
-    record : PoolRecord
-        The pool.
-
-    Returns
-    -------
-    bool
-        `False` also if something is asked for that the record does not tell, such as variables.
+    It has not if the record does not tell, as for environment variables.
     """
     gpus = [rank.gpu for rank in record.ranks if rank.gpu]
     has = {
@@ -56,13 +46,13 @@ def can_reuse(request: PoolRequest, record: PoolRecord) -> bool:
 
 
 def _same_gpus(ids: Sequence[GpuId], gpus: list[GpuReference]) -> bool:
-    """Tell whether ranks sit on exactly these GPUs; where there are none, ids are ignored."""
+    """Tell whether ranks use exactly these GPUs; without GPUs, ids are ignored."""
     found = [{name for name in ids if _names(name, gpu)} for gpu in gpus]
     return not gpus or (all(found) and set().union(*found) == set(ids))
 
 
 def _same_map(gpus: Mapping[int, GpuId], record: PoolRecord) -> bool:
-    """Tell whether these are all ranks, each on its GPU; where there are none, ids are ignored."""
+    """Tell whether these are all ranks, each on its GPU; without GPUs, ids are ignored."""
     return len(gpus) == record.world_size and all(
         rank.gpu is None or _names(gpus[rank.rank], rank.gpu) for rank in record.ranks
     )

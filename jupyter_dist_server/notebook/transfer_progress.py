@@ -1,7 +1,8 @@
-"""Waiting for values that move to or from ranks, showing how far they are, and why they wait."""
+"""Shows the progress of values that move to or from ranks, and why they wait."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Coroutine
 from concurrent.futures import wait
@@ -23,11 +24,6 @@ from .output.cell_outcome import CellInterrupted
 
 T = TypeVar("T")
 
-_UNSHOWN = 1.0
-"""Seconds of a transfer of which nothing is shown."""
-_EVERY = 0.25
-_LOOK_EVERY = 2.0
-"""Seconds between two looks why nothing comes."""
 _ON_ALL = (
     "Only the ranks that a value is fetched from evaluate its expression. If that waits for other "
     "ranks, run it in a cell on all ranks and fetch the result, or use --ranks all."
@@ -35,7 +31,7 @@ _ON_ALL = (
 
 
 def mover(client: PoolClient, loop: LoopThread) -> Mover:
-    """Return what moves values to the pool and back, and shows how far they are."""
+    """Return what moves values to the pool and back, and shows their progress."""
     transfer = _Transfer(client, loop)
     return Mover(client, transfer.run, transfer.note)
 
@@ -47,39 +43,35 @@ class _Transfer:
         self._client = client
         self._loop = loop
         self._moved: dict[int, tuple[int, int]] = {}
-        """By rank, how many bytes have moved, and of how many."""
+        """By rank, how many bytes have moved, of how many."""
 
     def note(self, done: int, total: int, rank: int) -> None:
-        """Take how far a value is; called in the loop's thread."""
+        """Note how far a value is; called in the loop's thread."""
         self._moved[rank] = done, total
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end.
+        """Run a coroutine to its end; an interrupt of the kernel cancels it.
 
-        Raises
-        ------
-        KeyboardInterrupt
-            If the kernel is interrupted: then it is cancelled. If a rank waits for others in a
-            collective, the process group is re-created.
+        If a rank waits for others in a collective then, the process group is re-created.
         """
         self._moved = {}
         future = self._loop.submit(work)
         begun = time.monotonic()
-        limit = wait_watch.LIMIT
-        look_at = begun + limit if limit > 0 else float("inf")
+        look_at = wait_watch.LIMIT or math.inf
         in_place = hasattr(get_ipython(), "kernel")  # a terminal would print each state anew
         handle: Any = None
         shown = ""
         try:
-            while not wait([future], timeout=_EVERY).done:
-                if time.monotonic() > look_at and not self._moved:
+            while not wait([future], timeout=0.25).done:
+                seconds = time.monotonic() - begun
+                if seconds > look_at and not self._moved:
                     verdict = explain_wait(self._client, self._loop)
                     told = verdict is not None and verdict.concerns_all
-                    look_at = float("inf") if told else time.monotonic() + _LOOK_EVERY
+                    look_at = math.inf if told else time.monotonic() - begun + 2.0
                     if verdict and told:
                         display({"text/plain": f"{verdict.sentence} {_ON_ALL}"}, raw=True)
-                line = self._line(time.monotonic() - begun)
-                if line in ("", shown) or time.monotonic() - begun < _UNSHOWN:
+                line = self._line(seconds)
+                if line in ("", shown) or seconds < 1.0:
                     continue
                 shown, text = line, {"text/plain": line}
                 if handle is None:
@@ -87,8 +79,7 @@ class _Transfer:
                 elif in_place:
                     handle.update(text, raw=True)
             if handle:
-                line = self._line(time.monotonic() - begun)
-                handle.update({"text/plain": line}, raw=True)
+                handle.update({"text/plain": self._line(time.monotonic() - begun)}, raw=True)
             return future.result()
         except KeyboardInterrupt:
             future.cancel()
@@ -102,7 +93,7 @@ class _Transfer:
             raise CellInterrupted(why, []) from None
 
     async def _free(self) -> Verdict | None:
-        """End the wait of a rank for others, if it runs no cell; return why it waited."""
+        """End a rank's wait for others, if it runs no cell; return why it waited."""
         verdict, _ = await explain(partial(evidence_on, self._client))
         said = await self._client.status()
         if not (verdict and verdict.op) or any(one.state == "busy" for one in said.values()):

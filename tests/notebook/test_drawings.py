@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_dist_server.notebook.output.merged.drawings import BEGIN, END, screen, split_lines
+from jupyter_dist_server.notebook.output.merged.unfinished_lines import (
+    BEGIN,
+    END,
+    screen,
+    split_lines,
+)
 
 from ..notebook_driver import Notebook
 from ..result import ANSI

@@ -15,8 +15,7 @@ import pytest
 
 from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.notebook.cells.cell import Cell
-from jupyter_dist_server.notebook.cells.cell_options import Options
+from jupyter_dist_server.notebook.cells.cell import Cell, Options
 from jupyter_dist_server.notebook.loop_thread import LoopThread
 from jupyter_dist_server.notebook.output.cell_outcome import CellFailed
 from jupyter_dist_server.notebook.session.pool_control import LocalControl

@@ -67,7 +67,7 @@ def values(ranks: Notebook) -> Notebook:
     ranks.ok("%%distributed\nwheels_of_rank = [rank]\ndef turn_round(angle):\n    'Turn it.'")
     ranks.ok("%%rank 1\nonly_on_one = 1.5")
     ranks.ok("wheels_of_notebook = 1")
-    ranks.ok("from jupyter_dist_server.notebook.hooks import completion\ncompletion.PATIENCE = 20")
+    ranks.ok("from jupyter_dist_server.common.patience import patience\npatience.factor = 10")
     # The first answer imports Jedi, which takes its time on a busy machine.
     wait_for(lambda: complete(ranks, "%%distributed\nwheels_of_r|"), "a first answer")
     return ranks
@@ -166,7 +166,7 @@ while not pathlib.Path('{go}').exists():\n    time.sleep(0.01)"
 
 
 def test_a_rank_that_cannot_answer_is_not_waited_for(values: Notebook) -> None:
-    values.ok("completion.PATIENCE = 2")
+    values.ok("patience.factor = 1")
     values.ok(
         "%%rank 0\nclass Slow:\n    def __dir__(self):\n        import time\n        \
 time.sleep(4)\n        return ['ever']\nslow = Slow()"

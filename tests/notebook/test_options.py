@@ -59,7 +59,7 @@ torch.ones(2) * rank
     assert ranks.ok("[r.stdout + r.stderr for r in res.values()]").mime("text/plain") == [
         "['out 0\\nerr 0\\n', 'out 1\\nerr 1\\n']"
     ]
-    values = ranks.ok("[v.tolist() for v in res.values_by_rank]").mime("text/plain")
+    values = ranks.ok("[r.value.tolist() for r in res.values()]").mime("text/plain")
     assert values == ["[[0.0, 0.0], [1.0, 1.0]]"]
     ranks.fails("%%distributed -o res\nif rank: 1 / 0")
     assert ranks.ok("[(r.status, r.error, r.value) for r in res.values()]").mime("text/plain") == [
@@ -71,9 +71,9 @@ torch.ones(2) * rank
 
 def test_results_are_the_cells_though_underscore_is_a_variable(ranks: Notebook) -> None:
     ranks.ok("%%distributed -o res\nfor _ in range(3): pass\nrank * 100")
-    assert ranks.ok("res.values_by_rank").mime("text/plain") == ["[0, 100]"]
+    assert ranks.ok("[r.value for r in res.values()]").mime("text/plain") == ["[0, 100]"]
     ranks.ok("%%distributed -o res\nrank * 10")
-    assert ranks.ok("res.values_by_rank").mime("text/plain") == ["[0, 10]"]
+    assert ranks.ok("[r.value for r in res.values()]").mime("text/plain") == ["[0, 10]"]
     kept = ranks.ok("%%distributed -o res\nimport threading\nthreading.Lock()")
     assert "could not be copied: `_` of rank 0 cannot be sent" in kept.stream("stderr")
     ranks.ok("%%distributed\ndel _")

@@ -300,7 +300,9 @@ def test_a_call_is_told_that_a_rank_was_replaced_and_that_the_other_finished(
     pool.ok(WAIT + "call = pool.run(wait_for_go)")
     pool.ok("%dist_restart --ranks 1")
     pool.ok("assert not call.done()\npool.push(go=1, ranks=0)")
-    assert "Rank 1 ended: restarted." in pool.fails("call.result(timeout=120)").splitlines()[-1]
+    assert (
+        "Rank 1 was restarted meanwhile." in pool.fails("call.result(timeout=120)").splitlines()[-1]
+    )
     pool.ok("%sync")
 
 

@@ -191,8 +191,7 @@ def test_what_is_left_behind(two: Notebook, tmp_path: Path) -> None:
     two.ok("%dist_restart")
 
 
-def test_evidence_that_contradicts_itself_is_kept(two: Notebook, tmp_path: Path) -> None:
-    two.ok(f"import os\nhere = os.getcwd()\nos.chdir({str(tmp_path)!r})")
+def test_evidence_that_contradicts_itself_makes_no_verdict(two: Notebook) -> None:
     two.ok(
         "%%distributed\nfor _ in range(3):\n    dist.all_reduce(torch.ones(20))\nif rank == 1:\n"
         "    from jupyter_dist_server.rank.waits import evidence_handlers as evidence\n"
@@ -205,10 +204,6 @@ def test_evidence_that_contradicts_itself_is_kept(two: Notebook, tmp_path: Path)
             until=lambda shown: "No verdict" in shown.shown,
             act=two.interrupt,
         )
-        assert "of the same group. The evidence is in " in result.shown
-        (file,) = tmp_path.glob("why-cell-*.json")
-        verdict = explain_hang(msgspec.json.decode(file.read_bytes(), type=Evidence))
-        assert verdict and verdict.sentence in result.shown
+        assert "of the same group. " in result.shown and "%dist_why --save" in result.shown
     finally:
-        two.ok("os.chdir(here)")
         two.ok("%dist_restart")

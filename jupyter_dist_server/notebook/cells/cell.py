@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextvars
-import gc
 import math
 import queue
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 
 from ...client.cell_execution import Execution, Reply
-from ...client.pool_client import PoolClient
+from ...client.pool_client import OUTPUT_LIMIT, PoolClient
 from ...common.protocol.jupyter_messages import Content
+from ...common.protocol.ranks.rank_messages import ProfileOptions
 from ..loop_thread import LoopThread
 from ..output.cell_outcome import Outcome
 from ..output.early_failures import EarlyFailures, what_failed
@@ -23,35 +24,33 @@ from ..output.merged.merge_outputs import WINDOW, Merger
 from ..output.per_rank import PerRank
 from ..output.publish import Publication, begin, publish
 from ..output.rank_tabs import RankTabs
-from .ask_what_holds_memory import explain_out_of_memory, ran_out
-from .ask_what_was_begun import explain_sizes, sizes_differ
 from .cell_events import ANSWERED, LOOKED, CellEvents, Event
-from .cell_options import Options
-from .input_questions import Questions, ask, on_sigint, withdraw
+from .explain_failure import explain_failure
+from .input_questions import ask, on_sigint, withdraw
 from .wait_watch import WaitWatch
 
-MAX_DRAIN = 0.1
-"""Seconds for which outputs are taken in before they are shown."""
 
-_STOPPED = "KeyboardInterrupt"
+@dataclass(frozen=True)
+class Options:
+    """How a cell is run and shown."""
+
+    per_rank: bool = False
+    """Show rank after rank, and merge nothing."""
+    quiet: bool = False
+    """Show nothing but errors."""
+    tabs: bool = True
+    """Whether JupyterLab may show a tab for each rank."""
+    timeout: float | None = None
+    """Seconds after which the cell is stopped."""
+    limit: int = OUTPUT_LIMIT
+    """Characters that all ranks together may show; the rest goes to files."""
+    profile: ProfileOptions | None = None
+    takers: tuple[Callable[[int, str, Content], None], ...] = ()
+    """Called with each rank's outputs."""
 
 
 class Cell:
-    """Run code on ranks and show what they show, until all are done.
-
-    Parameters
-    ----------
-    client : PoolClient
-        Connected, and living in `loop`.
-    loop : LoopThread
-        Where the client lives.
-    ranks : list of int
-        Where to run.
-    name : str
-        Distinguishes this cell's displays from those of others.
-    options : Options
-        How it is run and shown.
-    """
+    """Run code on ranks and show what they show, until all are done."""
 
     def __init__(
         self,
@@ -72,44 +71,40 @@ class Cell:
         else:
             self._view = Merger(ranks, client.world_size, name, self._late.in_notebook)
         self._tabs: RankTabs | None = None
-        if self._late.cell_id and len(ranks) > 1 and not (options.per_rank or options.quiet):
+        has_tabs = options.tabs and not (options.per_rank or options.quiet)
+        if self._late.cell_id and len(ranks) > 1 and has_tabs:
             self._tabs = RankTabs(ranks, client.world_size, f"{name}-tabs")
         self._events = CellEvents(self._late, as_they_are=options.quiet)
         self._late_at: float | None = None
-        """When it is stopped, as it takes too long."""
+        """When it is stopped because it takes too long."""
         self._took_too_long = False
+        self._future: Future[dict[int, Reply]]
         self._execution: Execution | None = None
         self._stops = 0
-        """How often a stop was asked for before the loop had begun to execute."""
+        """How many stops were requested before the loop had begun to execute."""
         self._interrupts = 0
         self._failures = EarlyFailures(ranks)
-        self._questions = Questions()
+        self._questions: deque[tuple[float, int, Content]] = deque()
+        """When each question may be asked, its rank, and the question."""
         self._is_asking = False
-        """Whether the main thread waits for the user's answer, and another one shows outputs."""
+        """Whether the main thread waits for the user's answer, while another one shows outputs."""
         self._is_withdrawn = False
-        """Whether that wait was ended: all ranks have ended, or nobody could see what they show."""
+        """Whether that wait was ended: all ranks have ended, or their output cannot be shown."""
         self._is_over = False
-        """Whether all of the cell's events were taken."""
         why = f"{name}-why" if self._late.in_notebook else None
-        self._watch = WaitWatch(client, loop, why, self._events.note_look)
+        self._watch = WaitWatch(client, loop, why, lambda: self._events.note(LOOKED))
 
     def run(self, code: str, execution_count: int | None, allow_stdin: bool) -> None:
-        """Run the code.
+        """Run the code; raise `CellFailed` if it failed, was interrupted, or a rank died."""
+        with on_sigint(self.interrupt):  # first: a cell that has begun is always stopped
+            self.start(code, execution_count, allow_stdin)
+            self.show()
+        self.raise_failures()
 
-        Parameters
-        ----------
-        code : str
-            A cell, as IPython understands it.
-        execution_count : int or None
-            The notebook's number for it.
-        allow_stdin : bool
-            Whether the front end can be asked for ``input()``.
-
-        Raises
-        ------
-        CellFailed
-            If the cell failed, was interrupted, or a rank died.
-        """
+    def start(
+        self, code: str, execution_count: int | None = None, allow_stdin: bool = False
+    ) -> None:
+        """Begin to run the code."""
         begin()
         work = self._client.execute(
             code,
@@ -122,24 +117,30 @@ class Cell:
             profile=self._options.profile,
             started=self._on_started,
         )
+        self._future = self._loop.submit(work)
+        if self._options.timeout:
+            self._late_at = time.monotonic() + self._options.timeout
+        self._future.add_done_callback(self._events.end)
+
+    def show(self) -> None:
+        """Show what the ranks show, and ask what they ask, until all are done."""
         try:
-            with on_sigint(self._interrupt):  # first: a cell that has begun is always stopped
-                future = self._loop.submit(work)
-                if self._options.timeout:
-                    self._late_at = time.monotonic() + self._options.timeout
-                future.add_done_callback(self._events.end)
-                try:
-                    self._show_until_done()
-                except BaseException:  # nobody would see what the ranks go on to do
-                    self._loop.call(self._stop)
-                    wait([future])
-                    raise
+            while not self._is_over:
+                self._show()
+                self._ask(time.monotonic())
             self._publish(self._view.take(time.monotonic(), last=True))
-            if not self._interrupts:  # or it shows why somebody pressed Stop
+            if not self._interrupts:  # otherwise it shows why the user pressed Stop
                 publish(self._watch.end())
+        except BaseException:  # the ranks must not go on unseen
+            self._loop.call(self._stop)
+            wait([self._future])
+            raise
         finally:
             self._events.leave_to_late_output()
-        replies = future.result()
+
+    def raise_failures(self) -> None:
+        """Raise `CellFailed` unless all went well."""
+        replies = self._future.result()
         bad = {r: reply for r, reply in replies.items() if reply.status not in ("ok", "aborted")}
         causes = self._explain(bad)
         assert self._execution
@@ -159,29 +160,19 @@ class Cell:
         outcome.raise_failures()
 
     def _explain(self, bad: dict[int, Reply]) -> list[str]:
-        """Ask the ranks why some failed, unless somebody presses Stop: errors are shown anyway."""
-        if memory := ran_out(bad):
-            work = explain_out_of_memory(self._client, memory)
-        elif sizes_differ(bad):
-            work = explain_sizes(self._client)
-        else:
-            return []
         try:
-            return self._loop.run(work)
-        except KeyboardInterrupt:
+            return self._loop.run(explain_failure(self._client, bad)) if bad else []
+        except KeyboardInterrupt:  # the errors are shown anyway
             return []
 
-    def _publish(self, published: list[Publication]) -> None:
-        if not self._options.quiet:
-            self._publish_always(published)
-
-    def _publish_always(self, published: list[Publication]) -> None:
-        publish(self._tabs.mark(published) if self._tabs else published)
+    def _publish(self, published: list[Publication], *, always: bool = False) -> None:
+        if always or not self._options.quiet:
+            publish(self._tabs.mark(published) if self._tabs else published)
 
     def _mark_failed(self, ends: dict[int, Content]) -> None:
-        """Who was stopped on request has not failed."""
         whats = {rank: what_failed(end) for rank, end in ends.items()}
-        failed = {rank: what for rank, what in whats.items() if not what.startswith(_STOPPED)}
+        # A rank that was stopped on request has not failed.
+        failed = {r: what for r, what in whats.items() if not what.startswith("KeyboardInterrupt")}
         if self._tabs:
             publish(self._tabs.fail(failed))
 
@@ -190,17 +181,14 @@ class Cell:
         for _ in range(self._stops):
             self._client.stop(execution)
 
-    def _show_until_done(self) -> None:
-        while not self._is_over:
-            self._show()
-            self._ask(time.monotonic())
-
     def _show(self) -> None:
         """Show what has come, and wait for what comes next."""
         now = time.monotonic()
         self._publish(self._view.take(now))
         self._announce(now)
-        self._check_limit(now)
+        if self._late_at is not None and now >= self._late_at:
+            self._late_at, self._took_too_long = None, True
+            self._loop.call(self._stop)
         looks = not (self._interrupts or self._is_asking)  # or it is known why ranks wait
         if looks:
             self._watch.look(now)
@@ -208,7 +196,7 @@ class Cell:
             self._view.next_time(now),
             self._failures.due,
             self._late_at,
-            None if self._is_asking else self._questions.due,
+            self._questions[0][0] if self._questions and not self._is_asking else None,
             self._watch.due if looks else None,
         ]
         # A limit that the user has set may be infinite; queues cannot wait for that.
@@ -217,43 +205,35 @@ class Cell:
             event = self._events.next(None if wake is None else max(0.0, wake - now))
         except queue.Empty:
             return
-        with _without_collections():
-            self._drain(event, now)
+        self._drain(event, now)
 
     def _drain(self, event: Event | None, now: float) -> None:
-        """Take what has come."""
         while event is not None:
             self._take(*event)
-            if time.monotonic() - now > MAX_DRAIN:
-                return  # ranks that print without pause must not keep us from showing it
+            if time.monotonic() - now > 0.1:
+                return  # show it in between, even if ranks print without pause
             try:
                 event = self._events.next(0)
             except queue.Empty:
                 return
         self._is_over = True
 
-    def _check_limit(self, now: float) -> None:
-        """Stop a cell that takes too long."""
-        if self._late_at is not None and now >= self._late_at:
-            self._late_at, self._took_too_long = None, True
-            self._loop.call(self._stop)
-
     def _take(self, rank: int, kind: str, content: Content) -> None:
-        if kind == ANSWERED:  # it has only to wake whoever shows outputs meanwhile
+        if kind == ANSWERED:  # it only wakes the thread that shows outputs
             return
         if kind == LOOKED:
             if not self._interrupts:
                 publish(self._watch.take())
             return
-        if self._options.results is not None:
-            self._options.results.add(rank, kind, content)
+        for take in self._options.takers:
+            take(rank, kind, content)
         if kind == "finished":
             self._view.finish(rank, time.monotonic())
             self._failures.finish(rank, content, time.monotonic())
         elif kind == "input_request":
             # Others may be about to show the same, and ask.
             at = time.monotonic() + (WINDOW if len(self._ranks) > 1 else 0)
-            self._questions.add(rank, content, at)
+            self._questions.append((at, rank, content))
         else:
             self._view.feed(rank, kind, content, time.monotonic())
 
@@ -261,20 +241,20 @@ class Cell:
         """Say that a rank failed while others still run."""
         if self._failures.due and now >= self._failures.due:
             said, failed = self._failures.take()
-            if not self._interrupts:  # or that is what they were asked for
-                self._publish_always([*said])
+            if not self._interrupts:  # otherwise they were asked to
+                self._publish([*said], always=True)
                 self._mark_failed(failed)
 
     def _ask(self, now: float) -> None:
-        """Ask what a rank asks, below all that came before."""
-        if question := self._questions.take(now):
-            rank, request = question
+        """Ask a rank's question, below all output that came before."""
+        if self._questions and now >= self._questions[0][0]:
+            _, rank, request = self._questions.popleft()
             if not self._interrupts and self._failures.is_running(rank):
                 self._publish(self._view.take_all(rank, now))
                 self._answer(rank, request)
 
     def _answer(self, rank: int, request: Content) -> None:
-        """Ask in the main thread, as kernels only can; another one shows what ranks print."""
+        """Ask in the main thread, as kernels require; another one shows what ranks print."""
         self._is_asking = True
         context = contextvars.copy_context()  # a kernel finds the running cell in it
         with ThreadPoolExecutor(1, "jupyter-dist-show") as thread:
@@ -283,13 +263,13 @@ class Cell:
             try:
                 value = ask(rank, request, lambda: not (self._is_withdrawn or self._interrupts))
             except KeyboardInterrupt:
-                self._interrupt()
+                self.interrupt()
             else:
                 if value is not None:
                     self._loop.call(self._client.send_input, rank, value, request["parent"])
             finally:
                 self._is_asking = False
-                self._events.note_answer()
+                self._events.note(ANSWERED)
         try:
             shown.result()
         finally:
@@ -298,20 +278,20 @@ class Cell:
     def _show_until_answered(self, asking: threading.Thread) -> None:
         """Show what ranks print, until the thread `asking` has the answer, or all have ended.
 
-        A prompt of a rank that has died stays while others run: front ends are not told that one
-        is withdrawn, and the answer to it would go to whoever asks next.
+        A dead rank's prompt stays while others run: a front end cannot be told that it is
+        withdrawn, so the answer to it would go to the next prompt.
         """
         try:
             while self._is_asking and not self._is_over:
                 self._show()
-        finally:  # nobody needs the answer, or nobody could see what goes on
+        finally:  # the answer is not needed, or output cannot be shown
             if self._is_asking:
                 self._is_withdrawn = True
                 withdraw(asking)
 
-    def _interrupt(self, *_: object) -> None:
-        """Stop the ranks, gently first; each further time, go on to the next step at once."""
-        if self._is_withdrawn:  # not by the user
+    def interrupt(self, *_: object) -> None:
+        """Stop the ranks, gently first; each further call goes on to the next step at once."""
+        if self._is_withdrawn:  # the signal is ours
             return
         self._interrupts += 1
         self._loop.call(self._stop)
@@ -321,15 +301,3 @@ class Cell:
             self._client.stop(self._execution)
         else:
             self._stops += 1
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Put off garbage collection: of many new lines, each pass would look at all again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -11,31 +11,23 @@ from ..output.cell_outcome import as_shown
 from ..output.late_output import LateOutput
 
 LOOKED = "looked"
-"""The event that says that somebody has looked why ranks wait."""
+"""We have looked why ranks wait."""
 ANSWERED = "answered"
-"""The event that says that the user has answered what a rank asked."""
+"""The user has answered a rank's question."""
 
 Event = tuple[int, str, Content]
 """Rank, message type, content."""
 
 
 class CellEvents:
-    """The events of one cell: taken by its end, or shown below it by `LateOutput`.
-
-    Parameters
-    ----------
-    late : LateOutput
-        Shows what comes after the cell's end.
-    as_they_are : bool
-        Whether errors are left as they came: those of a quiet cell are shown with its end.
-    """
+    """The events of one cell, taken until its end; `LateOutput` shows later ones below it."""
 
     def __init__(self, late: LateOutput, as_they_are: bool) -> None:
         self._late = late
-        self._as_they_are = as_they_are
+        self._as_they_are = as_they_are  # errors of a quiet cell are shown when it ends
         self._over = False
         self._lock = threading.Lock()
-        """Held while an event is taken: late output comes after that of the cell."""
+        """Held while an event is taken: late output comes after the cell's."""
         self._waiting: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         self._quiet: deque[Event] = deque()
         self._spoken = False
@@ -51,7 +43,7 @@ class CellEvents:
                 self._hand_over(rank, kind, content)
 
     def _hand_over(self, rank: int, kind: str, content: Content) -> None:
-        """Let the main thread show it; waking it for each rank of a silent cell is dear."""
+        # Waking the main thread for each rank of a silent cell would be expensive.
         if kind == "finished" and content["status"] == "ok" and not self._spoken:
             self._quiet.append((rank, kind, content))
             return
@@ -63,13 +55,9 @@ class CellEvents:
         while self._quiet:
             self._waiting.put(self._quiet.popleft())
 
-    def note_look(self) -> None:
-        """Note that somebody has looked why ranks wait."""
-        self._waiting.put((0, LOOKED, {}))
-
-    def note_answer(self) -> None:
-        """Note that the user has answered."""
-        self._waiting.put((0, ANSWERED, {}))
+    def note(self, kind: str) -> None:
+        """Add an event that comes from no rank: `LOOKED` or `ANSWERED`."""
+        self._waiting.put((0, kind, {}))
 
     def end(self, _: object) -> None:
         """Note that all ranks are done."""
@@ -78,17 +66,11 @@ class CellEvents:
         self._waiting.put(None)
 
     def next(self, seconds: float | None) -> Event | None:
-        """Return the next event, `None` if that was all of the cell's.
-
-        Raises
-        ------
-        queue.Empty
-            If none comes in time.
-        """
+        """Return the next event, `None` after the last; raise `queue.Empty` if none comes."""
         return self._waiting.get(timeout=seconds) if seconds != 0 else self._waiting.get_nowait()
 
     def leave_to_late_output(self) -> None:
-        """Let `LateOutput` show what is left, and what comes from now on."""
+        """Let `LateOutput` show what is left, and what comes later."""
         with self._lock:
             self._over = True
             while not self._waiting.empty():

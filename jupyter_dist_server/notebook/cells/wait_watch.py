@@ -1,19 +1,13 @@
-"""Looks why a cell on ranks does not go on, and says so in its output while it runs."""
+"""Looks why a cell on ranks makes no progress, and says so in its output while it runs."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
-from pathlib import Path
-from typing import Any
-
-import msgspec
-from msgspec.structs import replace
 
 from ...client.cell_execution import Execution
 from ...client.pool_client import PoolClient
@@ -21,10 +15,10 @@ from ...client.ranks.gather_evidence import Standstill, gather_evidence
 from ...common.protocol.ranks.evidence import Evidence
 from ...common.protocol.ranks.rank_messages import RankStatus
 from ...verdicts.ask_and_explain import explain
-from ...verdicts.verdict import STOP, Verdict, name
+from ...verdicts.verdict import Verdict, name
 from ..loop_thread import LoopThread
 from ..output.publish import Display, Publication, Text
-from ..output.stop_result import replace_busy, replace_ranks, say_busy
+from ..output.remedies import replace_busy, replace_ranks, say_busy
 
 _LOG = logging.getLogger(__name__)
 
@@ -32,7 +26,7 @@ _DEFAULT_LIMIT = 10.0
 
 
 def read_limit(said: str) -> float:
-    """Return the limit that the user sets; if that is no number, the default."""
+    """Return the limit that the user has set, or the default if that is no number."""
     try:
         return float(said)
     except ValueError:
@@ -42,58 +36,31 @@ def read_limit(said: str) -> float:
 
 
 LIMIT = read_limit(os.environ.get("JUPYTER_DIST_WAIT_LIMIT") or str(_DEFAULT_LIMIT))
-"""Seconds for which ranks may wait before it is said why; 0 is never."""
+"""Seconds for which ranks may wait before the cell says why; 0 is never."""
 _EVERY = 2.0
-"""Seconds between two looks; one costs a short message to each rank."""
+"""Seconds between two looks; each costs a short message to each rank."""
 
 
 async def evidence_on(client: PoolClient, *, signal: bool = False) -> Evidence:
-    """Return what is known of every rank of a client's pool; see `gather_evidence`."""
+    """Ask all ranks what they do; see `gather_evidence`."""
     snapshot = client.link.snapshot
     ranks = snapshot.ranks if snapshot else []
     return await gather_evidence(client, ranks, signal=signal)
 
 
 def explain_wait(client: PoolClient, loop: LoopThread) -> Verdict | None:
-    """Return why ranks wait, if they have done so for longer than the limit."""
+    """Return why ranks wait, if they have waited longer than the limit."""
     if not LIMIT > 0:
         return None
     verdict, _ = loop.run(explain(partial(evidence_on, client), time.time() - LIMIT))
     return verdict
 
 
-def save_evidence(evidence: Evidence, file: Path) -> None:
-    """Write what ranks tell to a file, for a bug report.
-
-    Raises
-    ------
-    OSError
-        If that cannot be done.
-    """
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(evidence)))
-
-
 class WaitWatch:
-    """The verdict on one cell, for as long as it waits.
+    """The verdict on one cell while it waits.
 
-    Parameters
-    ----------
-    client : PoolClient
-        Of the pool.
-    loop : LoopThread
-        Where the client lives.
-    name : str or None
-        The id of the display that shows it; `None` if there is nobody who draws displays again:
-        then it is text.
-    on_news : callable
-        Called in the loop's thread when there may be something to `take`.
-
-    Attributes
-    ----------
-    due : float or None
-        When to look next (monotonic).
-    execution : Execution or None
-        Of the cell, once it is under way: ranks may run an earlier one.
+    It is shown in the display `name`, or as text if that is `None`: then displays cannot be drawn
+    again. `on_news` is called in the loop's thread when there may be something to `take`.
     """
 
     def __init__(
@@ -110,22 +77,22 @@ class WaitWatch:
         self._standstill = Standstill()
         self._shown = ""
         self._sentence = ""
-        """Of the verdict that is shown, unless it is over."""
+        """The verdict that is shown, unless the wait is over."""
         self._doubted = ""
-        """What the last look has found, if that may be so for a moment only."""
+        """What the last look has found, if it may be true for a moment only."""
         self._failed = ""
-        """What the last look has failed with."""
-        self._kept: Path | None = None
-        """The file with evidence of which no verdict can be made."""
+        """Why the last look has failed."""
         self._looking: Future[Verdict | None] | None = None
         self.execution: Execution | None = None
+        """The cell's, once it has begun: ranks may run an earlier one."""
         self.due: float | None = None
+        """When to look next (monotonic)."""
         if LIMIT > 0:
-            # The look before shows what does not change until then.
+            # The first look only finds out whether anything changes until the limit.
             self.due = time.monotonic() + max(LIMIT - _EVERY, LIMIT / 2)
 
     def look(self, now: float) -> None:
-        """Begin to look, if that is due."""
+        """Begin a look that is due."""
         if self.due is not None and now >= self.due and self._looking is None:
             self.due = None
             self._looking = self._loop.submit(self._explain())
@@ -140,15 +107,13 @@ class WaitWatch:
         if not self._standstill.is_seen(said, set(range(client.world_size)) - set(client.dead)):
             return None
         look, since = partial(evidence_on, client), self._standstill.since
-        verdict, evidence = await explain(look, time.time() - LIMIT, since)
-        if verdict and verdict.kind == "contradiction":
-            return await self._keep(verdict, evidence)
+        verdict, _ = await explain(look, time.time() - LIMIT, since)
         return verdict
 
     def _has_not_begun(self, said: Mapping[int, RankStatus], before: str) -> Verdict | None:
         """Say that ranks have not begun the cell, and what they do instead.
 
-        Those that are idle may be about to begin it, unless the look `before` has found the same.
+        Idle ones may be about to begin it, unless the look `before` has found the same.
         """
         mine, ours = self.execution, self._client.link.lock.is_ours
         if not mine:
@@ -180,21 +145,8 @@ class WaitWatch:
             return None
         return Verdict("not_joined_yet", self._doubted, ranks, stuck=False, hint=hint)
 
-    async def _keep(self, verdict: Verdict, evidence: Evidence) -> Verdict:
-        """Keep the first evidence: while the cell runs, its notebook cannot ask for it."""
-        if self._kept is None:
-            cell = max((found.cell or 0 for found in evidence.values()), default=0)
-            file = Path(f"why-cell-{cell}-{time.strftime('%H%M%S')}.json").resolve()
-            try:
-                await asyncio.to_thread(save_evidence, evidence, file)
-            except OSError:  # the magic may be told another folder
-                return verdict
-            self._kept = file
-        hint = f"The evidence is in {self._kept}: attach it to a bug report. {STOP}"
-        return replace(verdict, hint=hint)
-
     def take(self) -> list[Publication]:
-        """Return what is to be shown once a look has ended."""
+        """Return what to show once a look has ended."""
         if self._looking is None or not self._looking.done():
             return []
         error, looked = self._looking.exception(), self._looking
@@ -203,7 +155,7 @@ class WaitWatch:
         if error:
             _LOG.warning("It could not be found out why ranks wait.", exc_info=error)
             self._failed = f"No verdict: {type(error).__name__}: {error}."
-            if self._sentence or self._failed != before:  # what is shown may still be so
+            if self._sentence or self._failed != before:  # what is shown may still be true
                 return []
             self._sentence = self._failed
             return self._show(self._failed)
@@ -215,7 +167,7 @@ class WaitWatch:
         return self._show(verdict.text)
 
     def end(self) -> list[Publication]:
-        """Return how it is shown that nobody waits any more, if somebody did."""
+        """Return what to show once no rank waits any more, if one did."""
         if not self._sentence:
             return []
         sentence, self._sentence = self._sentence, ""
@@ -227,5 +179,4 @@ class WaitWatch:
             return []
         if self._name is None:
             return [Text("stderr", f"{text}\n")]
-        data: dict[str, Any] = {"text/plain": text}
-        return [Display(data, {}, self._name, update=bool(before))]
+        return [Display({"text/plain": text}, {}, self._name, update=bool(before))]

@@ -1,1 +1,1 @@
-"""What is hooked into the notebook's shell and kernel, as completion and widgets; runs there."""
+"""Hooks in the notebook's shell and kernel, such as completion and widgets; runs there."""

@@ -1,4 +1,4 @@
-"""Asks the user, below the newest cell, whether a pool is to go on, before a limit ends it."""
+"""Warns the user below the newest cell before a limit ends the pool."""
 
 from __future__ import annotations
 
@@ -13,18 +13,9 @@ from ...common.units import write_limit
 from ...jobs.store.slurm_formats import write_moment
 from ..output.late_output import LateOutput
 
-_BEFORE = 300.0
-"""Seconds before the end, or half of a shorter limit."""
-
 
 class EndWarning:
-    """Follows how long pools may still run.
-
-    Parameters
-    ----------
-    shell : InteractiveShell
-        The notebook's.
-    """
+    """Follows how long pools may still run."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
@@ -71,7 +62,8 @@ class EndWarning:
             self._plan(client, text, said.idle_since + idle_limit, idle_limit)
 
     def _plan(self, client: PoolClient, text: str, end: float, limit: float) -> None:
-        wait = end - min(_BEFORE, limit / 2) - time.time()
+        # Five minutes before the end, or after half of a shorter limit.
+        wait = end - min(300.0, limit / 2) - time.time()
         timer = asyncio.get_running_loop().call_later(max(0.0, wait), self._tell, client, text)
         self._timers.setdefault(client.record.id, []).append(timer)
 

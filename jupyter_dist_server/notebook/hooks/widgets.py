@@ -1,14 +1,17 @@
 """Widgets of the ranks: their comms, joined to the front end through the notebook's kernel.
 
-What a rank says over a comm is published by the notebook's kernel; what the front end says goes
-to the rank under the front end's own header, so that all that comes of it (a new state, what a
-callback prints) names the front end's message as its parent, as if it came of the kernel itself.
+The notebook's kernel publishes what a rank sends over a comm. It forwards what the front end sends
+to the rank, under the front end's own header. So all that follows from it (a new state, what a
+callback prints) names the front end's message as its parent, as if the kernel had sent it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -18,85 +21,64 @@ from ...client.ranks.subshells import forward
 from ...common.protocol.jupyter_messages import Content, Message
 from ...common.protocol.ranks.cell_messages import COMM_STATUS
 
-_LOOK_EVERY = 0.2
-"""Seconds after which somebody who waits for a rank looks whether it is still there."""
 
-
+@dataclass(eq=False)
 class RankComm:
     """A comm of a rank, as the comm manager of the notebook's kernel knows it."""
 
-    def __init__(
-        self, comms: Comms, client: PoolClient, rank: int, comm_id: str, target_name: str
-    ) -> None:
-        self.client = client
-        self.rank = rank
-        self.comm_id = comm_id
-        self.target_name = target_name
-        self._comms = comms
-        self._loop = asyncio.get_running_loop()
+    comms: Comms
+    client: PoolClient
+    rank: int
+    comm_id: str
+    target_name: str
+    loop: asyncio.AbstractEventLoop
 
     def handle_msg(self, message: Message) -> None:
-        """Pass on what the front end says, and wait until the rank has dealt with it.
+        """Forward what the front end sends, and wait until the rank has handled it.
 
-        The kernel counts as busy meanwhile; a front end takes what comes later for strays.
+        The kernel is busy meanwhile; a front end ignores what comes later.
         """
-        with self._comms.forwarded(message) as passed:
+        with self.comms.forwarded(message) as passed:
             try:
                 work = forward(self.client, self.rank, message)
-                asyncio.run_coroutine_threadsafe(work, self._loop).result()
-                while not passed.done.wait(_LOOK_EVERY):
+                asyncio.run_coroutine_threadsafe(work, self.loop).result()
+                while not passed.done.wait(0.2):
                     link, ranks = self.client.link, [self.rank]
                     if self.rank in self.client.dead or link.closed.is_set() or link.stopped(ranks):
                         return
             except KeyboardInterrupt:
                 if passed.begun:
-                    self._loop.call_soon_threadsafe(self.client.link.interrupt, [self.rank])
+                    self.loop.call_soon_threadsafe(self.client.link.interrupt, [self.rank])
 
     def handle_close(self, message: Message) -> None:
-        """Pass on that the front end closed the comm."""
-        self._comms.forget(self)
+        """Forward that the front end has closed the comm."""
+        self.comms.forget(self)
         self.handle_msg(message)
 
 
+@dataclass
 class _Forward:
-    """A message of the front end on its way through a rank."""
+    """A message of the front end that a rank handles."""
 
-    def __init__(self, comms: Comms, message: Message) -> None:
-        self.begun = False
-        self.done = threading.Event()
-        self._comms = comms
-        self._id: str = message["header"]["msg_id"]
-
-    def __enter__(self) -> _Forward:
-        self._comms.forwards[self._id] = self
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        del self._comms.forwards[self._id]
+    begun: bool = False
+    done: threading.Event = field(default_factory=threading.Event)
 
 
 class Comms:
-    """All comms of the ranks that this notebook's cells opened.
-
-    Parameters
-    ----------
-    shell : InteractiveShell
-        The notebook's.
-    kernel : IPythonKernel
-        Which has it.
-    """
+    """The comms that this notebook's cells have opened on ranks."""
 
     def __init__(self, shell: InteractiveShell, kernel: Any) -> None:
-        self.forwards: dict[str, _Forward] = {}
+        self._forwards: dict[str, _Forward] = {}
+        """By the message's id."""
         self._shell = shell
         self._kernel = kernel
         self._comms: dict[str, RankComm] = {}
         self._front_ends: set[str] = set()
         """Sessions of the front ends that have sent something to a rank."""
         self._cell: Message = {}
-        """The header of the request for the notebook's present cell."""
+        """The header of the request for the notebook's current cell."""
         self._cells: dict[str, Message] = {}
-        """The same for executions on the ranks that use comms, by their id."""
+        """The same for executions on ranks that use comms, by their id."""
 
     def install(self) -> None:
         """Listen to the ranks."""
@@ -112,10 +94,16 @@ class Comms:
     def _note_cell(self, *_: object) -> None:
         self._cell = self._kernel.get_parent().get("header", {})
 
-    def forwarded(self, message: Message) -> _Forward:
+    @contextmanager
+    def forwarded(self, message: Message) -> Iterator[_Forward]:
         """Note that a message of the front end goes to a rank."""
-        self._front_ends.add(message["header"]["session"])
-        return _Forward(self, message)
+        header = message["header"]
+        self._front_ends.add(header["session"])
+        self._forwards[header["msg_id"]] = passed = _Forward()
+        try:
+            yield passed
+        finally:
+            del self._forwards[header["msg_id"]]
 
     def forget(self, comm: RankComm) -> None:
         """Note that a comm is closed."""
@@ -125,11 +113,11 @@ class Comms:
     # -- called by the client, in its loop --------------------------------------------------
 
     def heard(self, client: PoolClient, rank: int, message: Message) -> None:
-        """Take what a rank says over a comm, or what comes of a front end's message to one."""
+        """Take what a rank sends over a comm, or in reply to a front end's message to one."""
         kind, content = message["header"]["msg_type"], message["content"]
         parent = message["parent_header"]
         if kind == COMM_STATUS:
-            if passed := self.forwards.get(parent["msg_id"]):
+            if passed := self._forwards.get(parent["msg_id"]):
                 passed.begun = True
                 if content["execution_state"] == "idle":
                     passed.done.set()
@@ -137,16 +125,21 @@ class Comms:
         if kind in ("comm_msg", "comm_close"):
             comm = self._comms.get(content["comm_id"])
             if comm is None:
-                return  # another notebook's that uses this pool
+                return  # it is that of another notebook on this pool
             if kind == "comm_close":
                 self.forget(comm)
         elif parent.get("session") not in (client.session.session, *self._front_ends):
             return
         elif kind == "comm_open":
-            comm = RankComm(self, client, rank, content["comm_id"], content["target_name"])
+            comm_id, target, loop = (
+                content["comm_id"],
+                content["target_name"],
+                asyncio.get_running_loop(),
+            )
+            comm = RankComm(self, client, rank, comm_id, target, loop)
             self._comms[comm.comm_id] = self._kernel.comm_manager.comms[comm.comm_id] = comm
         if parent.get("session") == client.session.session:
-            # The rank names the request that it got; the front end knows the notebook's.
+            # The rank names the request that it got; the front end knows that of the notebook.
             parent = self._cells.setdefault(parent["msg_id"], self._cell)
         self._publish(kind, content, message["metadata"], message["buffers"], parent)
 

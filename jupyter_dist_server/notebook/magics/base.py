@@ -1,4 +1,4 @@
-"""What all classes of magics have in common."""
+"""The base of all classes of magics."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from traitlets import Float, Int
 from ...client.pool_client import OUTPUT_LIMIT
 from ...common.errors import DistError
 from ...common.rank_specs import format_ranks
-from ..cells.cell_options import Options
+from ..cells.cell import Options
 from ..output.results import CellResults
 from ..scripts.ran_cells import RanCell
 from ..scripts.script_code import script_code
@@ -35,7 +35,7 @@ _CELL_MAGIC = re.compile(r"\s*%%(distributed|rank|px)\b")
 _RANK_WITHOUT_SPACE = re.compile(r"^\s*%%rank\[")
 _NO_CODE = re.compile(r"\s*(#.*)?\s*")
 _LAST_VALUE = "get_ipython().displayhook._"
-"""The last value of a cell, also where the user has a variable `_`, which IPython leaves alone."""
+"""The last value of a cell, even if the user has a variable `_`."""
 
 
 @magics_class
@@ -97,30 +97,30 @@ class CellMagics(DistMagics):
         if options.out is not None and not options.out.isidentifier():
             raise UsageError(f"-o must be a variable name, not “{options.out}”")
         results = None if options.out is None else CellResults(self.pool.choose(options.ranks))
-        profile = profile_options(options)
-        limit = self.output_limit
-        how = Options(options.per_rank, options.quiet, options.timeout, limit, results, profile)
-        above = self._lines_above(cell)
-        chosen = self.pool.choose(options.ranks)
-        with ExitStack() as after:
-            if profile:
-                after.enter_context(reported(self.pool, chosen, self._count()))
+        how = Options(
+            options.per_rank,
+            options.quiet,
+            timeout=options.timeout,
+            limit=self.output_limit,
+            profile=profile_options(options),
+        )
+        if results is not None:
+            how = replace(how, takers=(results.add,))
+        try:
+            self._run(cell, options.ranks, how, above=self._lines_above(cell))
+        finally:
             if results is not None:
-                after.callback(self._keep_results, options.out, results)
-            self._run(cell, options.ranks, how, above=above)
+                self._keep_results(options.out, results)
 
     def _keep_results(self, name: str, results: CellResults) -> None:
+        """Set a variable, and fetch the last value of each rank that has one."""
         self.shell.user_ns[name] = results
-        self._fetch_values(results)
-
-    def _fetch_values(self, results: CellResults) -> None:
-        """Bring in the last value of each rank that has one."""
         moving = mover(self.pool.require()[1], self.pool.loop)
         for rank, result in results.items():
             if result.has_value and result.status == "ok":
                 try:
                     result.value = moving.pull(_LAST_VALUE, [rank])[0][rank]
-                except DistError as error:  # it was shown as text in any case
+                except DistError as error:  # it was shown as text
                     why = error.message.replace(_LAST_VALUE, "_")
                     print(f"The value of rank {rank} could not be copied: {why}", file=sys.stderr)
 
@@ -179,22 +179,18 @@ class CellMagics(DistMagics):
             keep=options.interactive,
         )
         script = RanCell("", [], why=f"%dist_run {line}: run this script with torchrun.")
-        with ExitStack() as after:
-            if how.profile:
-                chosen = self.pool.choose(options.ranks)
-                after.enter_context(reported(self.pool, chosen, self._count()))
-            self._run(code, options.ranks, how, noted=script)
+        self._run(code, options.ranks, how, noted=script)
 
     def _lines_above(self, body: str) -> int:
         """Return how many lines of the notebook's cell are above the body of its magic."""
         history: Any = self.shell.history_manager
         raw, own = history.input_hist_raw[-1].rstrip(), body.rstrip()
-        # Code that is run by other code is in no cell: its magic counts as the line above it.
+        # Code run by other code is in no cell: its magic counts as the line above it.
         return raw[: len(raw) - len(own)].count("\n") if raw.endswith(own) else 1
 
     def _count(self) -> int:
         """Return the number of the running cell."""
-        # The shell's counter is one ahead of it in some versions of IPython.
+        # In some versions of IPython, the shell's counter is one ahead.
         history: Any = self.shell.history_manager
         return len(history.input_hist_raw) - 1
 
@@ -211,20 +207,21 @@ class CellMagics(DistMagics):
         allow_stdin = bool(getattr(kernel, "_allow_stdin", True))
         how = options or Options(limit=self.output_limit)
         record, _ = self.pool.require()
-        ran = noted or RanCell(code, self.pool.choose(ranks), count, results=how.results)
+        chosen = self.pool.choose(ranks)
+        ran = noted or RanCell(code, chosen, count)
         self.pool.ran.add(record, ran)
-        try:
-            sent = "\n" * above + code  # so that ranks count lines as the editor does
-            self.pool.run(sent, ranks, count, allow_stdin, replace(how, results=ran))
-        except DistError:  # it did not begin
-            self.pool.ran.remove(ran)
-            raise
-        except BaseException as error:
-            interrupted = isinstance(error, KeyboardInterrupt)
-            ran.why = ran.why or f"The cell {'was interrupted' if interrupted else 'failed'}."
-            raise
-        finally:
-            ran.results = None
+        with reported(self.pool, chosen, count) if how.profile else nullcontext():
+            try:
+                sent = "\n" * above + code  # so that ranks count lines as the editor does
+                how = replace(how, takers=(*how.takers, ran.note_output))
+                self.pool.run(sent, ranks, count, allow_stdin, how)
+            except DistError:  # it did not begin
+                self.pool.ran.remove(ran)
+                raise
+            except BaseException as error:
+                interrupted = isinstance(error, KeyboardInterrupt)
+                ran.why = ran.why or f"The cell {'was interrupted' if interrupted else 'failed'}."
+                raise
 
     @plain_usage
     @magic_arguments()
@@ -293,5 +290,5 @@ class CellMagics(DistMagics):
             return lines
         return ["%%distributed\n", *lines]
 
-    # Whether a cell is complete IPython judges without the transformers that are marked so.
+    # IPython ignores transformers with this mark when it judges whether a cell is complete.
     send_all.has_side_effects = True  # type: ignore[attr-defined]

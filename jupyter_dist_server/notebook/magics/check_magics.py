@@ -15,8 +15,7 @@ from ...verdicts.memory_sentences import (
     silent_sentences,
 )
 from ...verdicts.variable_list import variable_rows
-from ..compare_after_cells import EachCell
-from ..gather_and_compare import Comparison
+from ..gather_and_compare import Comparison, EachCell
 from ..session.current_pool import CurrentPool
 from .base import DistMagics
 from .option_parser import expressions, plain_usage, unquoted

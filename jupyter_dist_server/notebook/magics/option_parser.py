@@ -11,25 +11,22 @@ from typing import Any, TypeVar, cast
 from IPython.core.error import UsageError
 
 from ...common.errors import DistError
-from ...jobs.store.slurm_formats import read_limit
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-WITHOUT_END = "no limit"
-"""What ``--wait`` is given when no number follows."""
 _BEFORE_COMMENT = re.compile(r"""("(\\.|[^"\\])*"|'(\\.|[^'\\])*'|(?<=\S)#|[^#])*""")
 """A `#` in quotes, or in a word, begins no comment."""
 
 
 def plain_usage(method: F) -> F:
-    """Let a magic take its line as people write it, and say in one or two lines what is wrong."""
+    """Let a magic ignore a comment, and say in one or two lines what is wrong with its options."""
 
     @wraps(method)
     def wrapper(magics: Any, line: str, *cell: Any) -> Any:
         try:
             return method(magics, without_comment(line), *cell)
         except UsageError as error:
-            said = str(error).removesuffix(", arguments")  # of a script: argparse requires them
+            said = str(error).removesuffix(", arguments")  # which argparse requires of a script
             called = f"%%{method.__name__}" if any(cell) else f"%{method.__name__}"
             message = f"{said[:1].upper()}{said[1:]}."
             raise DistError("bad_option", message, f"See {called}?") from None
@@ -58,12 +55,12 @@ def split(line: str) -> list[str]:
 
 
 def unquoted(text: str) -> str:
-    """Take quotes off one option where expressions beside it keep theirs."""
+    """Remove quotes from one option; expressions beside it keep theirs."""
     return " ".join(split(text))
 
 
 def expressions(words: Iterable[str]) -> list[str]:
-    """Join words that are one expression only together, such as ``x[0,`` and ``1]``."""
+    """Join words that form one expression, such as ``x[0,`` and ``1]``."""
     found, unfinished = [], ""
     for word in words:
         unfinished = f"{unfinished} {word}".lstrip()
@@ -88,43 +85,35 @@ def no_options(name: str, line: str) -> None:
         raise UsageError(f"%{name} takes no options, not “{line.strip()}”")
 
 
-def read_gpu_ids(text: str | None) -> list[int | str] | None:
+def read_gpu_ids(text: str) -> list[int | str]:
     """Read ``0,3``, MIG instances as ``0:1``, or UUIDs."""
-    if text is None:
-        return None
-    ids = []
-    for item in _items(text):
-        gpu = _gpu(item)
-        if gpu is None:
-            raise UsageError(f"--gpu-ids must be indices such as 0,3, or UUIDs, not “{item}”")
-        ids.append(gpu)
-    return ids
+    try:
+        return [_gpu(item) for item in _items(text)]
+    except ValueError as error:
+        message = f"--gpu-ids must be indices such as 0,3, or UUIDs, not “{error}”"
+        raise UsageError(message) from None
 
 
-def read_performance(text: str | None) -> dict[str, float] | None:
+def read_performance(text: str) -> dict[str, float]:
     """Read ``0=100,3=110``: GPUs and their scores."""
-    if text is None:
-        return None
     scores = {}
     for item in _items(text):
         gpu, _, score = item.partition("=")
         try:
-            scores[str(_known(gpu))] = float(score)
+            scores[str(_gpu(gpu))] = float(score)
         except ValueError:
             message = f"--performance must be GPUs with scores, such as 0=100,3=110, not “{item}”"
             raise UsageError(message) from None
     return scores
 
 
-def read_map(text: str | None) -> dict[str, int | str] | None:
+def read_map(text: str) -> dict[str, int | str]:
     """Read ``0:3,1:0``: ranks and their GPUs."""
-    if text is None:
-        return None
     gpus = {}
     for item in _items(text):
         rank, _, gpu = item.partition(":")
         try:
-            gpus[str(int(rank))] = _known(gpu)
+            gpus[str(int(rank))] = _gpu(gpu)
         except ValueError:
             message = f"--map must be ranks with GPUs, such as 0:3,1:0, not “{item}”"
             raise UsageError(message) from None
@@ -133,39 +122,28 @@ def read_map(text: str | None) -> dict[str, int | str] | None:
     return gpus
 
 
-def read_node_map(text: str | None) -> list[tuple[str, int | str | None]] | None:
+def read_node_map(text: str) -> list[tuple[str, int | str | None]] | None:
     """Read ``n1:0,n2:3``: a node and a GPU for each rank, or ``n1,n2``; `None` for other maps."""
-    items = [] if text is None else [item.partition(":") for item in _items(text)]
-    if not items or items[0][0].isdecimal():
+    items = [item.partition(":") for item in _items(text)]
+    if items[0][0].isdecimal():
         return None
     try:
-        return [(node, _known(gpu) if colon else None) for node, colon, gpu in items]
+        return [(node, _gpu(gpu) if colon else None) for node, colon, gpu in items]
     except ValueError:
         message = f"--map must be nodes with GPUs, such as n1:0,n2:3, or nodes, not “{text}”"
         raise UsageError(message) from None
 
 
-def read_bytes(text: str | None) -> int | None:
+def read_bytes(text: str) -> int:
     """Read ``20GiB`` or ``500MiB``; ``20GB`` and ``20G`` are the same, as in Slurm."""
-    if text is None:
-        return None
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([GM])(?:i?B)?", text.strip(), re.IGNORECASE)
     if not match:
         raise UsageError(f"--min-free-memory must be a size such as 20GiB or 500MiB, not “{text}”")
     return int(float(match[1]) * (2**30 if match[2] in "gG" else 2**20))
 
 
-def read_time(text: str | None) -> float | None:
-    """Return the seconds of ``2:00:00``, ``30m``, or minutes, as in Slurm."""
-    return None if text is None else read_limit(text)
-
-
-def read_wait(text: str | None) -> float | bool | None:
-    """Read the seconds of ``--wait S``; without them, it waits as long as it takes."""
-    if text is None:
-        return None
-    if text == WITHOUT_END:
-        return True
+def read_wait(text: str) -> float:
+    """Read the seconds of ``--wait S``."""
     try:
         return float(text)
     except ValueError:
@@ -176,19 +154,13 @@ def _items(text: str) -> Iterator[str]:
     return (part.strip() for part in text.strip("[]{}").split(","))
 
 
-def _gpu(text: str) -> int | str | None:
+def _gpu(text: str) -> int | str:
     text = text.strip()
     if text.isdecimal():
         return int(text)
-    named = text.startswith(("GPU-", "MIG-")) or re.fullmatch("[0-9]+:[0-9]+", text)
-    return text if named else None
-
-
-def _known(text: str) -> int | str:
-    gpu = _gpu(text)
-    if gpu is None:
-        raise ValueError(text)
-    return gpu
+    if text.startswith(("GPU-", "MIG-")) or re.fullmatch("[0-9]+:[0-9]+", text):
+        return text
+    raise ValueError(text)
 
 
 def read_variable(text: str) -> tuple[str, str]:

@@ -8,15 +8,16 @@ from IPython.core.error import UsageError
 from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
-from ...common.rank_specs import format_ranks, name_ranks
+from ...common.rank_specs import name_ranks
 from ...common.units import count_ranks
+from ...jobs.store.slurm_formats import read_limit
 from ...placement.requests.request import PoolRequest
 from ...pools.discovery import find_pools, pools_of_other_versions
 from ..custom_placement import Place, custom_map
+from ..output.remedies import replace_ranks
 from ..reuse_pool import can_reuse
 from .base import DistMagics
 from .option_parser import (
-    WITHOUT_END,
     no_options,
     parse,
     plain_usage,
@@ -25,12 +26,10 @@ from .option_parser import (
     read_map,
     read_node_map,
     read_performance,
-    read_time,
     read_variable,
     read_wait,
 )
-from .reports.pool_status import describe_limits, pids, pools_table
-from .reports.start_line import with_progress
+from .reports.pool_status import describe_limits, pools_table, with_progress
 
 
 @magics_class
@@ -57,15 +56,30 @@ class PoolMagics(DistMagics):
         help="what starts ranks on other nodes: slurm, ray or local; default: the one we are in",
     )
     @argument("--ranks-per-node", type=int, help="number of ranks on each node")
-    @argument("--python", help="Python of the other nodes; default: at the same path as here")
-    @argument("-g", "--gpu-ids", help="GPUs for the ranks: indices such as 0,3, or UUIDs")
+    @argument(
+        "--python",
+        dest="node_python",
+        metavar="PATH",
+        help="Python of the other nodes; default: at the same path as here",
+    )
+    @argument(
+        "-g",
+        "--gpu-ids",
+        type=read_gpu_ids,
+        help="GPUs for the ranks: indices such as 0,3, or UUIDs",
+    )
     @argument(
         "--placement",
         help="cycle (default): free GPUs in order; free-memory or performance: the best first",
     )
-    @argument("--min-free-memory", help="use only GPUs with this much free memory, such as 20GiB")
+    @argument(
+        "--min-free-memory",
+        type=read_bytes,
+        help="use only GPUs with this much free memory, such as 20GiB",
+    )
     @argument(
         "--performance",
+        type=read_performance,
         help="scores of GPUs, such as 0=100,3=110; only these are used, the best first",
     )
     @argument("--map", help="GPU of each rank, such as 0:3,1:0; node and GPU: n1:0,n1:1,n2:0")
@@ -87,12 +101,24 @@ class PoolMagics(DistMagics):
     @argument(
         "--wait",
         nargs="?",
-        const=WITHOUT_END,
+        const=True,
+        type=read_wait,
         metavar="S",
         help="wait for GPUs in use, at most this many seconds",
     )
-    @argument("--time", metavar="T", help="time limit of the pool: 2:00:00, 30m, or minutes")
-    @argument("--idle-limit", metavar="T", help="stop the pool if no cell has run for this long")
+    @argument(
+        "--time",
+        dest="time_limit",
+        type=read_limit,
+        metavar="T",
+        help="time limit of the pool: 2:00:00, 30m, or minutes",
+    )
+    @argument(
+        "--idle-limit",
+        type=read_limit,
+        metavar="T",
+        help="stop the pool if no cell has run for this long",
+    )
     @argument(
         "--backend",
         help=(
@@ -103,6 +129,7 @@ class PoolMagics(DistMagics):
     @argument(
         "--env",
         action="append",
+        type=read_variable,
         default=[],
         help="environment variable of the ranks, K=V; can be repeated",
     )
@@ -128,50 +155,26 @@ class PoolMagics(DistMagics):
             %dist_init --nodes 2 --ranks-per-node 4
             %dist_init -n 2 --backend gloo --env NCCL_DEBUG=INFO --timeout 60
         """
-        options = parse(self.dist_init, line)
-        if options.master_addr not in ("localhost", "127.0.0.1"):
+        asked = vars(parse(self.dist_init, line))
+        if (address := asked.pop("master_addr")) not in ("localhost", "127.0.0.1"):
             raise UsageError(
-                f"--master-addr must be localhost, not {options.master_addr}; "
+                f"--master-addr must be localhost, not {address}; "
                 "for ranks on several machines, use --nodes"
             )
-        asked = {
-            "num_ranks": options.num_ranks,
-            "nodes": options.nodes,
-            "engine": options.engine,
-            "ranks_per_node": options.ranks_per_node,
-            "node_map": (node_map := read_node_map(options.map)),
-            "node_python": options.python,
-            "gpu_ids": read_gpu_ids(options.gpu_ids),
-            "placement": options.placement,
-            "min_free_memory": read_bytes(options.min_free_memory),
-            "performance": read_performance(options.performance),
-            "map": None if node_map else read_map(options.map),
-            "one_rank_per_gpu": options.one_rank_per_gpu,
-            "oversubscribe": options.oversubscribe,
-            "force": options.force,
-            "wait": read_wait(options.wait),
-            "backend": options.backend,
-            "check": options.check,
-            "env": dict(read_variable(text) for text in options.env),
-            "timeout": options.timeout,
-            "time_limit": read_time(options.time),
-            "idle_limit": read_time(options.idle_limit),
-            "start_method": options.start_method,
-        }
+        if (text := asked["map"]) is not None:
+            asked["node_map"] = read_node_map(text)
+            asked["map"] = None if asked["node_map"] else read_map(text)
+        asked["env"] = dict(asked["env"])
         request = PoolRequest.from_json(asked)
         running = self.pool.living()
         if running and can_reuse(request, running):
-            count = running.world_size
-            ranks = f"{count} rank{'s' if count > 1 else ''}"
+            ranks = count_ranks(running.world_size)
             print(f"This notebook's pool of {ranks} is already running ({running.backend}).")
             return
         self.start(request)
 
     def start(self, request: PoolRequest, place: Place | None = None) -> None:
-        """Start a pool, and show how that goes.
-
-        With `place`, that decides on the GPUs; see `custom_map`.
-        """
+        """Start a pool, and show its progress; `place` chooses the GPUs, see `custom_map`."""
         if place:
             request = self.pool.loop.run(custom_map(place, request))
         with_progress(self.shell, lambda progress: self.pool.start(request, progress))
@@ -184,7 +187,7 @@ class PoolMagics(DistMagics):
     @plain_usage
     @line_magic
     def dist_interrupt(self, line: str) -> None:
-        """Interrupt whatever the ranks run; their variables are kept.
+        """Interrupt what the ranks run; their variables are kept.
 
         Examples::
 
@@ -197,16 +200,16 @@ class PoolMagics(DistMagics):
             return
         if len(late) < self.pool.require()[0].world_size:
             print("Interrupted the other ranks; their variables are kept.")
-        who, replace = name_ranks(late), f"%dist_restart --ranks {format_ranks(late)}"
-        whose = "its" if len(late) == 1 else "their"
-        print(
-            f"{who.capitalize()} did not stop. {replace} ends and replaces {who}; "
-            f"{whose} variables are then lost."
-        )
+        print(f"{name_ranks(late).capitalize()} did not stop. {replace_ranks(late).capitalize()}")
 
     @plain_usage
     @magic_arguments()
-    @argument("time", nargs="?", help="how much longer it may run: 1:00:00, 30m, or minutes")
+    @argument(
+        "time",
+        nargs="?",
+        type=read_limit,
+        help="how much longer it may run: 1:00:00, 30m, or minutes",
+    )
     @line_magic
     def dist_extend(self, line: str) -> None:
         """Let the pool run longer than its time limit; its idle time starts again, too.
@@ -216,7 +219,7 @@ class PoolMagics(DistMagics):
             %dist_extend 1:00:00
             %dist_extend
         """
-        record = self.pool.extend(read_time(parse(self.dist_extend, line).time))
+        record = self.pool.extend(parse(self.dist_extend, line).time)
         print(describe_limits(record) or "The pool has no time limit and no idle limit.")
 
     @plain_usage
@@ -259,7 +262,9 @@ class PoolMagics(DistMagics):
         """
         chosen = parse(self.dist_attach, line).pool
         if chosen is None:
-            others = [found for found in find_pools() if os.getpid() not in pids(found)]
+            ours = os.getpid()
+            found = find_pools()
+            others = [one for one in found if all(who.pid != ours for who in one.kernels)]
             if len(others) != 1:
                 print(pools_table(others, pools_of_other_versions()))
                 return

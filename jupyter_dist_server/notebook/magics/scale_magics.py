@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import io
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 from IPython.core.error import UsageError
@@ -10,7 +14,11 @@ from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import Image, display
 
+from ...client.long_requests import profiles_of
 from ...common.errors import DistError
+from ...common.protocol.ranks.rank_messages import ProfileOptions
+from ...placement.requests.request import PoolRequest
+from ...verdicts.slow.lateness import waiting
 from ...verdicts.slow.scaling import (
     LinkTime,
     Run,
@@ -21,10 +29,14 @@ from ...verdicts.slow.scaling import (
     scaling_rows,
     scaling_sentence,
 )
-from ..cells.cell_options import Options
-from ..measure_scaling import Work, figure, measured
+from ...verdicts.slow.time_account import accounts, average
+from ..cells.cell import Options
+from ..function_calls import call_code
 from ..output.results import CellResults
+from ..python_api import send_function
 from ..scripts.script_code import script_code
+from ..session.current_pool import CurrentPool
+from ..transfer_progress import mover
 from .base import DistMagics
 from .option_parser import no_options, parse, plain_usage
 from .reports.pool_status import aligned
@@ -32,6 +44,9 @@ from .reports.pool_status import aligned
 _SIZES = [1 << power for power in range(10, 27, 2)]
 """Of tensors, in bytes: 1 KiB to 64 MiB."""
 _MEASURE = "__import__('jupyter_dist_server.rank.measure_links', fromlist=['']).measure"
+_WAIT = "import torch.cuda as _cuda\nif _cuda.is_initialized():\n    _cuda.synchronize()\ndel _cuda"
+Work = str | Callable[..., Any]
+"""Code of a cell, or a function of the notebook."""
 
 
 @magics_class
@@ -61,7 +76,7 @@ class ScaleMagics(DistMagics):
         work = self._work(options.work, options.arguments)
         runs: list[Run] = []
         try:
-            for run in measured(self.pool, work, sizes):
+            for run in _measured(self.pool, work, sizes):
                 runs.append(run)
         finally:
             if runs:
@@ -81,7 +96,7 @@ class ScaleMagics(DistMagics):
         if len(scaling.runs) > 1:
             print(scaling_sentence(scaling))
         print("\n".join([*aligned(scaling_rows(scaling)), *scaling_notices(scaling)]))
-        if len(scaling.runs) > 1 and (png := figure(scaling)):
+        if len(scaling.runs) > 1 and (png := _figure(scaling)):
             display(Image(png, format="png"))
 
     @plain_usage
@@ -102,13 +117,78 @@ class ScaleMagics(DistMagics):
         on_gpu = record.backend != "gloo" and record.ranks[0].device != "cpu"
         device = f"__import__('torch').device({'device' if on_gpu else repr('cpu')})"
         code = f"{_MEASURE}({_SIZES}, {device})"
-        self.pool.run(code, "", None, False, Options(quiet=True, results=results))
-        # NCCL may have written its log there, too, and no end of a line before ours.
+        self.pool.run(code, "", None, False, Options(quiet=True, takers=(results.add,)))
+        # NCCL may have written its log there too, without a newline before ours.
         said = results[0].stdout
         line, _, _ = said[said.rindex("[{") :].partition("\n")
         times = msgspec.json.decode(line, type=list[LinkTime])
         print(link_sentence(times, size, record.backend))
         print("\n".join(aligned(link_rows(times, size))))
+
+
+def _measured(pool: CurrentPool, work: Work, sizes: Sequence[int]) -> Iterator[Run]:
+    """Run work on pools of some sizes, and yield how long each took, and why.
+
+    It runs twice on each pool: profiled, which also warms it up, then timed.
+    """
+    requests = [PoolRequest.from_json({"num_ranks": size}) for size in sizes]
+    if pool.attach():
+        raise DistError(
+            "pool_exists",
+            "%dist_scaling starts its own pools, and this notebook already has a pool.",
+            "Stop it with %dist_shutdown first. Its variables are lost then.",
+        )
+    for size, request in zip(sizes, requests, strict=True):
+        record = pool.start(request, lambda _: None)
+        try:
+            on_gpus = record.ranks[0].gpu is not None
+            yield _run(pool, work, size, tuple(record.notices), on_gpus)
+        finally:
+            pool.stop()
+
+
+def _run(pool: CurrentPool, work: Work, size: int, notices: tuple[str, ...], on_gpus: bool) -> Run:
+    _run_once(pool, work, Options(quiet=True, profile=ProfileOptions()))
+    _, client = pool.require()
+    said, _ = pool.loop.run(profiles_of(client, range(size)))
+    good = len(said) == size and all(profile.status == "ok" for profile in said.values())
+    account = average(accounts(said, waiting(said))) if good else None
+    begun = time.perf_counter()
+    _run_once(pool, work, Options(quiet=True))
+    if on_gpus:  # what the ranks have launched may still run
+        pool.run(_WAIT, "", None, False, Options(quiet=True))
+    return Run(size, time.perf_counter() - begun, account, notices)
+
+
+def _run_once(pool: CurrentPool, work: Work, options: Options) -> None:
+    if isinstance(work, str):
+        pool.run(work, "", None, False, options)
+        return
+    _, client = pool.require()
+    moving, ranks = mover(client, pool.loop), pool.choose("")
+    name = send_function(moving, work, ranks)
+    try:
+        pool.run(call_code(name), "", None, False, options)
+    finally:
+        moving.forget(name, ranks)
+
+
+def _figure(scaling: Scaling) -> bytes | None:
+    """Return a PNG of the speed-up by ranks; `None` if there is no matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return None
+    sizes = [run.ranks for run in scaling.runs]
+    drawn = Figure(figsize=(4.5, 3), layout="constrained")
+    axes = drawn.add_subplot()
+    axes.plot(sizes, [size / sizes[0] for size in sizes], "--", color="gray", label="ideal")
+    axes.plot(sizes, [scaling.speed_up(run) for run in scaling.runs], "o-", label="measured")
+    axes.set(xlabel="ranks", ylabel="speed-up", xticks=sizes)
+    axes.legend()
+    png = io.BytesIO()
+    drawn.savefig(png, format="png", dpi=100)
+    return png.getvalue()
 
 
 def _read_sizes(text: str) -> list[int]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import msgspec
 from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from ...common.errors import DistError
 from ...verdicts.ask_and_explain import explain
 from ...verdicts.what_ranks_do import busy_sentence
-from ..cells.wait_watch import evidence_on, explain_wait, save_evidence
-from ..output.lost_nodes import say_lost_nodes
+from ..cells.wait_watch import evidence_on, explain_wait
+from ..output.remedies import say_lost_nodes
 from .base import DistMagics
 from .option_parser import no_options, parse, plain_usage
 from .reports.gpu_table import gpu_rows
@@ -26,7 +27,7 @@ class StateMagics(DistMagics):
     @plain_usage
     @line_magic
     def dist_status(self, line: str) -> None:
-        """Show where every rank sits and what it does.
+        """Show where each rank runs, and what it does.
 
         Examples::
 
@@ -60,7 +61,8 @@ class StateMagics(DistMagics):
         verdict, evidence = self.pool.loop.run(explain(look))
         if options.save:
             try:
-                save_evidence(evidence, Path(options.save).expanduser())
+                saved = msgspec.json.format(msgspec.json.encode(evidence))
+                Path(options.save).expanduser().write_bytes(saved)
             except OSError as error:
                 raise DistError(
                     "file_unwritable",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -80,16 +81,12 @@ class ValueMagics(DistMagics):
             %dist_pull loss --ranks all --as losses
         """
         options = parse_argstring(self.dist_pull, line)
-        expression, target = _name(options)
         if options.rank is not None and options.ranks is not None:
             raise UsageError("Choose --rank or --ranks, not both")
         ranks = self.values.choose(options.ranks or options.rank or 0)
         if not options.ranks and len(ranks) > 1:
             raise UsageError("--rank must be one rank; use --ranks for several")
-        begun = time.monotonic()
-        values, moved = self.values.mover().pull(expression, ranks)
-        value = list(values.values()) if options.ranks else values[ranks[0]]
-        self._keep("Pulled", target, value, moved, ranks, begun)
+        self._fetch("Pulled", options, ranks, lambda all: all if options.ranks else all[0])
 
     @plain_usage
     @magic_arguments()
@@ -138,17 +135,13 @@ class ValueMagics(DistMagics):
             %dist_gather mine --concat --as batch
         """
         options = parse_argstring(self.dist_gather, line)
-        expression, target = _name(options)
-        ranks = self.values.choose(options.ranks)
-        begun = time.monotonic()
-        values, moved = self.values.mover().pull(expression, ranks)
-        gathered: Any = list(values.values())
-        if options.concat:
-            gathered = concatenate(expression, gathered)
-        self._keep("Gathered", target, gathered, moved, ranks, begun)
+
+        def read(values: list[Any]) -> Any:
+            return concatenate(" ".join(options.name), values) if options.concat else values
+
+        self._fetch("Gathered", options, self.values.choose(options.ranks), read)
 
     def _evaluate(self, expression: str) -> Any:
-        """Return the value of an expression in the notebook."""
         try:
             return eval(expression, self.shell.user_ns)
         except NameError as error:
@@ -161,24 +154,22 @@ class ValueMagics(DistMagics):
                 f"`{expression}` failed in the notebook: {type(error).__name__}: {error}.",
             ) from error
 
-    def _keep(
-        self, verb: str, target: str, value: Any, moved: Moved, ranks: list[int], begun: float
+    def _fetch(
+        self, verb: str, options: Any, ranks: list[int], read: Callable[[list[Any]], Any]
     ) -> None:
-        self.shell.push({target: value})
+        """Set a variable of the notebook to what `read` makes of the values of an expression."""
+        expression = " ".join(options.name)
+        target = options.target or expression
+        if not target.isidentifier():
+            raise DistError(
+                "bad_name",
+                f"“{target}” is not a valid variable name.",
+                "Choose a name with --as NAME.",
+            )
+        begun = time.monotonic()
+        values, moved = self.values.mover().pull(expression, ranks)
+        self.shell.push({target: read(list(values.values()))})
         _say(verb, [target], moved, f"from {name_ranks(ranks)}", begun)
-
-
-def _name(options: Any) -> tuple[str, str]:
-    """Return an expression and the name that its value gets here."""
-    expression = " ".join(options.name)
-    target = options.target or expression
-    if not target.isidentifier():
-        raise DistError(
-            "bad_name",
-            f"“{target}” is not a valid variable name.",
-            "Choose a name with --as NAME.",
-        )
-    return expression, target
 
 
 def _say(verb: str, names: list[str], moved: Moved, where: str, begun: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 import msgspec
 
@@ -12,35 +13,27 @@ from ...common.processes.process_ref import POOL_ENDED, RESTARTED, STOPPED
 from ...common.protocol.jupyter_messages import Content
 from ...common.protocol.ranks.cell_messages import ENDS_CELL, INTERRUPTED_AT, LOST_CUDA
 from ...common.protocol.ranks.rank_messages import Whereabouts
-from ...common.rank_specs import format_ranks
-from .lost_nodes import ranks_on_lost_nodes, say_lost_nodes
+from ...common.rank_specs import format_ranks, name_ranks
 from .publish import Display, publish
+from .remedies import ranks_on_lost_nodes, replace_busy, say_busy, say_lost_nodes
 from .stop_result import (
     Errors,
     folded_details,
     folded_errors,
     in_notebooks_colours,
-    name_ranks,
     one_sentence,
     places,
-    replace_busy,
-    say_busy,
 )
 
 _INTERRUPTS = ("KeyboardInterrupt", "CancelledError")
-"""What an interrupt raises in a cell; the second where it waits for something."""
+"""What an interrupt raises in a cell; the second in one that awaits something."""
 
 
 class CellFailed(Exception):
-    """A cell failed on at least one rank; shown as the first rank's traceback and one sentence.
-
-    Attributes
-    ----------
-    stop_details : Display or None
-        What is shown below, folded, if the cell was stopped.
-    """
+    """A cell failed on at least one rank; shown as the first rank's traceback and one sentence."""
 
     stop_details: Display | None = None
+    """Folded details below the error of a stopped cell."""
 
     def __init__(self, summary: str, traceback: list[str]) -> None:
         super().__init__(summary)
@@ -54,54 +47,25 @@ class CellInterrupted(CellFailed, KeyboardInterrupt):
     """A cell was interrupted on its ranks."""
 
 
+@dataclass
 class Outcome:
-    """The end of a cell.
+    """How a cell has ended."""
 
-    Parameters
-    ----------
-    ranks : list of int
-        Where it ran.
-    replies : dict
-        By rank.
-    errors : list
-        Each different error with its ranks, see `Merger.errors`.
-    execution : Execution
-        What became of it.
-    client : PoolClient
-        Knows the state of the process group.
-    interrupted : bool
-        Whether somebody pressed Stop in the notebook.
-    limit : float or None
-        Seconds after which it was stopped because it took too long.
-    causes : list of str
-        Sentences on why ranks failed.
-    """
+    ranks: list[int]
+    replies: dict[int, Reply]
+    errors: Errors
+    """See `Merger.errors`."""
+    execution: Execution
+    client: PoolClient
+    interrupted: bool
+    limit: float | None
+    """Seconds after which the cell was stopped because it took too long."""
+    causes: list[str]
+    """Sentences on why ranks failed."""
 
-    def __init__(
-        self,
-        ranks: list[int],
-        replies: dict[int, Reply],
-        errors: Errors,
-        execution: Execution,
-        client: PoolClient,
-        interrupted: bool,
-        limit: float | None,
-        causes: list[str],
-    ) -> None:
-        self._ranks = ranks
-        self._replies = replies
-        self._errors = errors
-        self._execution = execution
-        self._group = client.group
-        self._dead = client.dead
-        self._last_words = client.last_words
-        self._gpus = client.gpus
-        self._nodes = {rank: f" of node {name}" for rank, name in client.nodes.items()}
-        self._on_lost_nodes = ranks_on_lost_nodes(client)
-        self._lost_nodes = say_lost_nodes(client)
-        self._interrupted = interrupted
-        self._limit = limit
-        self._causes = causes
+    def __post_init__(self) -> None:
+        replies, execution = self.replies, self.execution
+        self._group = self.client.group
         self._at = {
             rank: msgspec.convert(reply.content[INTERRUPTED_AT], Whereabouts)
             for rank, reply in replies.items()
@@ -114,24 +78,18 @@ class Outcome:
         }
         self._places = places(execution, self._at)
         self.stopped = {rank for rank, reply in replies.items() if self._was_stopped(reply)}
-        """Ranks whose cell ended by a stop, and so has not failed."""
+        """Ranks on which the cell was stopped, so it has not failed there."""
 
     def raise_failures(self) -> None:
-        """Raise an error unless all went well.
-
-        Raises
-        ------
-        CellFailed
-            With the first traceback in full, and a sentence for each thing that went wrong.
-        """
-        replies = self._replies
+        """Raise `CellFailed` with the first traceback, and sentences on all that went wrong."""
+        replies = self.replies
         by_status: dict[str, list[int]] = {}
-        for rank in self._ranks:
+        for rank in self.ranks:
             by_status.setdefault(replies[rank].status, []).append(rank)
-        if list(by_status) == ["ok"] and not self._interrupted and self._limit is None:
+        if list(by_status) == ["ok"] and not self.interrupted and self.limit is None:
             return
-        stops = [error for error in self._errors if self.stopped.issuperset(error[0])]
-        errors = [error for error in self._errors if not self.stopped.issuperset(error[0])]
+        stops = [error for error in self.errors if self.stopped.issuperset(error[0])]
+        errors = [error for error in self.errors if not self.stopped.issuperset(error[0])]
         traceback: list[str] = []
         if errors:
             (ranks, first), *further = errors
@@ -139,22 +97,22 @@ class Outcome:
             if further:
                 publish([folded_errors(further)])
         for rank in by_status.get("dead", []):
-            if words := self._last_words.get(rank):
+            if words := self.client.last_words.get(rank):
                 traceback += [f"[{rank}] last lines of stderr:", *words]
-        sentences = " ".join(self._sentences(by_status, replies))
-        # A rank that takes no notice, as `!command` does, finishes: who presses Stop means all.
-        interrupted = self._interrupted or (
-            self._limit is None and (bool(self.stopped) or self._execution.stopping)
+        sentences = " ".join(self._sentences(by_status))
+        # The user who presses Stop means all ranks, also one that ignores it and finishes.
+        interrupted = self.interrupted or (
+            self.limit is None and (bool(self.stopped) or self.execution.stopping)
         )
-        if not interrupted and self._limit is None:
+        if not interrupted and self.limit is None:
             raise CellFailed(sentences, traceback)
-        why = "Interrupted" if self._limit is None else f"Timed out after {self._limit:g} s"
+        why = "Interrupted" if self.limit is None else f"Timed out after {self.limit:g} s"
         summary, untold = f"{why}. {sentences}", ""
-        others = set(self._ranks) - self.stopped - set(by_status.get("ok", []))
+        others = set(self.ranks) - self.stopped - set(by_status.get("ok", []))
         if not (others or self._group.suspect):
             summary = one_sentence(
                 why,
-                self._ranks,
+                self.ranks,
                 self._places,
                 stopped=bool(self.stopped),
                 repaired=self._group.repaired,
@@ -164,53 +122,52 @@ class Outcome:
         failure.stop_details = folded_details(untold, stops)
         raise failure
 
-    def _sentences(
-        self, by_status: dict[str, list[int]], replies: dict[int, Reply]
-    ) -> Iterator[str]:
+    def _sentences(self, by_status: dict[str, list[int]]) -> Iterator[str]:
+        replies = self.replies
         if said := ", ".join(self._places):
             yield f"{said[0].upper()}{said[1:]}."
         failed: dict[str, list[int]] = {}
         for rank in by_status.get("error", []):
             if rank in self.stopped:
                 continue
-            # The traceback above has the other lines.
+            # The traceback has the other lines.
             what = _what(replies[rank].content).partition("\n")[0].rstrip(": ")
-            if self._group.suspect and "gloo" in what:  # whose words are for its developers
+            if self._group.suspect and "gloo" in what:  # its errors are for its developers
                 what = "an unusable process group"
             failed.setdefault(what, []).append(rank)
         if stopped := sorted(self.stopped):
-            yield f"{name_ranks(stopped)} stopped; {_whose(stopped)} variables are kept."
+            yield f"{_who(stopped)} stopped; {_whose(stopped)} variables are kept."
         for what, ranks in failed.items():
-            yield f"{name_ranks(ranks)} failed with {what.rstrip('.')}."
+            yield f"{_who(ranks)} failed with {what.rstrip('.')}."
         causes: dict[str, list[int]] = {}
         for rank in by_status.get("dead", []):
             causes.setdefault(replies[rank].content["evalue"], []).append(rank)
         for cause, ranks in causes.items():
             if cause in (RESTARTED, STOPPED):
                 were = "was" if len(ranks) == 1 else "were"
-                yield f"{name_ranks(ranks)} {were} {cause} meanwhile."
+                yield f"{_who(ranks)} {were} {cause} meanwhile."
             else:
-                yield f"{name_ranks(ranks)}{self._where(ranks)} died: {cause}."
-        if without_cuda := [rank for rank in self._ranks if LOST_CUDA in replies[rank].content]:
+                yield f"{_who(ranks)}{self._where(ranks)} died: {cause}."
+        if without_cuda := [rank for rank in self.ranks if LOST_CUDA in replies[rank].content]:
             where = self._where(without_cuda)
-            yield f"CUDA no longer works on {name_ranks(without_cuda).lower()}{where}."
-        yield from self._causes
+            yield f"CUDA no longer works on {name_ranks(without_cuda)}{where}."
+        yield from self.causes
         late = by_status.get("late", [])
         if late:
-            yield f"{name_ranks(late)} did not stop{self._why_not(late)}."
+            yield f"{_who(late)} did not stop{self._why_not(late)}."
         if waiting := by_status.get("aborted"):
-            yield f"{name_ranks(waiting)} had not begun."
+            yield f"{_who(waiting)} had not begun."
         if fine := by_status.get("ok"):
-            yield f"{name_ranks(fine)} finished; {_whose(fine)} variables are kept."
+            yield f"{_who(fine)} finished; {_whose(fine)} variables are kept."
         if POOL_ENDED in causes:
             yield "Start a new pool with %dist_init."
             return
         gone = {r for cause, rs in causes.items() if cause not in (RESTARTED, STOPPED) for r in rs}
         stops = failed or self.stopped
-        elsewhere = set(self._dead) if self._group.suspect and stops else set()
+        elsewhere = set(self.client.dead) if self._group.suspect and stops else set()
         lost = gone | set(late) | elsewhere | {*without_cuda}
-        if on_lost_nodes := lost & set(self._on_lost_nodes):
-            yield self._lost_nodes
+        if on_lost_nodes := lost.intersection(ranks_on_lost_nodes(self.client)):
+            yield say_lost_nodes(self.client)
             lost -= on_lost_nodes
         if lost:
             them = f"rank{'s' * (len(lost) > 1)} {format_ranks(lost)}"
@@ -226,10 +183,10 @@ class Outcome:
                 end = "replaced or idle" if lost == set(late) else "replaced"
                 are = "it is" if len(lost) == 1 else "they are"
                 yield f"Collectives work again once {are} {end}."
-        elif self._group.busy:  # or its group would have been looked at
+        elif self._group.busy:  # so the group could not be checked
             yield f"{say_busy(self._group.busy)}. {replace_busy(self._group.busy)}"
         # New ranks will have a new group.
-        elif self._group.suspect and not (causes or on_lost_nodes or self._dead):
+        elif self._group.suspect and not (causes or on_lost_nodes or self.client.dead):
             yield (
                 "The process group could not be re-created yet; the next cell tries it again. "
                 "If that fails too, replace all ranks with %dist_restart."
@@ -242,33 +199,34 @@ class Outcome:
 
     def _where(self, ranks: list[int]) -> str:
         """Name the GPUs of ranks that died: one of them may be the cause."""
+        nodes = {rank: f" of node {name}" for rank, name in self.client.nodes.items()}
         names = {
-            f"GPU {gpu.index} {gpu.name}{self._nodes.get(rank, '')}": None
+            f"GPU {gpu.index} {gpu.name}{nodes.get(rank, '')}": None
             for rank in ranks
-            if (gpu := self._gpus[rank])
+            if (gpu := self.client.gpus[rank])
         }
         return f" ({', '.join(names)})" if names else ""
 
     def _was_stopped(self, reply: Reply) -> bool:
-        """Tell whether a rank failed by a stop: by an interrupt, or by what was broken for it."""
+        """Tell whether a rank failed because of a stop, which may break the process group."""
         if reply.status != "error":
             return False
-        by_us, at = self._execution.stopping, self._at.get(reply.rank)
+        by_us, at = self.execution.stopping, self._at.get(reply.rank)
         if _what(reply.content) in _INTERRUPTS:
             return by_us or at is not None
-        broke = self._execution.broke if by_us else self._group.suspect or self._group.repaired
+        broke = self.execution.broke if by_us else self._group.suspect or self._group.repaired
         return broke and at is not None and at.is_waiting
 
     def _why_not(self, late: list[int]) -> str:
-        if self._execution.stopped.issuperset(late):
+        if self.execution.stopped.issuperset(late):
             return f": {'its process is' if len(late) == 1 else 'their processes are'} stopped"
-        if any(rank in self._execution.places for rank in late):  # some thread of it answered
+        if any(rank in self.execution.places for rank in late):  # another thread answered
             return ": stuck in C code, or catching interrupts"
         return ", stuck in C code"
 
 
 def as_shown(kind: str, content: Content) -> tuple[str, Content]:
-    """Return an output as it is shown at once: as text, if it is an error that ends no cell."""
+    """Return an output as it is shown at once: an error that does not end its cell as text."""
     if kind != "error" or content.get(ENDS_CELL):
         return kind, content
     text = in_notebooks_colours("\n".join([*content["traceback"], ""]))
@@ -277,6 +235,10 @@ def as_shown(kind: str, content: Content) -> tuple[str, Content]:
 
 def _what(error: Content) -> str:
     return f"{error['ename']}: {error['evalue']}" if error["evalue"] else str(error["ename"])
+
+
+def _who(ranks: list[int]) -> str:
+    return name_ranks(ranks).capitalize()
 
 
 def _whose(ranks: Collection[int]) -> str:

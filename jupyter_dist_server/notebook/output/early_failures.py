@@ -1,4 +1,4 @@
-"""That ranks failed, said while others still run: these may wait for them in a collective."""
+"""Says that ranks failed while others still run, and may wait for them in a collective."""
 
 from __future__ import annotations
 
@@ -8,28 +8,13 @@ from ...common.protocol.jupyter_messages import Content
 from ...common.rank_specs import format_ranks
 from .publish import Text
 
-_ANNOUNCE_AFTER = 1.0
-"""Seconds after which a rank's failure is said although others still run."""
-_DEATH_AFTER = 0.05
-"""The same for its death, unless that soon ends the cell anyway."""
-
 
 class EarlyFailures:
-    """The failures of one cell that were not said yet.
-
-    Parameters
-    ----------
-    ranks : iterable of int
-        Where the cell runs.
-
-    Attributes
-    ----------
-    due : float or None
-        When to say them.
-    """
+    """The failures of one cell that were not announced yet."""
 
     def __init__(self, ranks: Iterable[int]) -> None:
         self.due: float | None = None
+        """When to announce them."""
         self._running = set(ranks)
         self._failed: dict[int, Content] = {}
 
@@ -42,11 +27,12 @@ class EarlyFailures:
         self._running.discard(rank)
         if end["status"] != "ok":
             self._failed[rank] = end
-            due = now + (_DEATH_AFTER if end["status"] == "dead" else _ANNOUNCE_AFTER)
+            # A death may soon end the cell; other ranks may fail of the same error.
+            due = now + (0.05 if end["status"] == "dead" else 1.0)
             self.due = min(self.due or due, due)
 
     def take(self) -> tuple[list[Text], dict[int, Content]]:
-        """Return what to say now, and how ranks failed."""
+        """Return what to announce now, and how ranks failed."""
         failed, self._failed, self.due = self._failed, {}, None
         others = format_ranks(self._running)
         said = []
@@ -58,6 +44,6 @@ class EarlyFailures:
 
 
 def what_failed(end: Content) -> str:
-    """Say in one line how a rank failed; one that did not stop has said nothing."""
+    """Say in one line how a rank failed."""
     what = f"{end.get('ename', '')}: {end.get('evalue', '')}".partition("\n")[0]
     return what.removeprefix("RankDied: ").strip(": ") or "did not stop"

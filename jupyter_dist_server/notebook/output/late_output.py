@@ -1,4 +1,4 @@
-"""Output of threads after the end of their cell, shown under that cell."""
+"""Output of threads after the end of their cell, shown below that cell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WITHIN = re.compile(r"(\r\n|\r|\n)(?=[\s\S])")
 
 
 class LateOutput:
-    """Shows late outputs below a cell of the notebook; made while that cell runs."""
+    """Shows late outputs below the cell that runs when it is created."""
 
     def __init__(self) -> None:
         from IPython import get_ipython
@@ -24,10 +24,10 @@ class LateOutput:
         self._kernel: Any = getattr(get_ipython(), "kernel", None)
         self._parent = self._kernel.get_parent() if self._kernel else None
         self._open: tuple[int, str] | None = None
-        """Whose line is unfinished: its rank and stream."""
+        """The rank and stream of the unfinished line."""
         self._at_start = True
         self._broken_off: set[tuple[int, str]] = set()
-        """Whose unfinished line was ended for the sake of others."""
+        """The ranks and streams whose unfinished line we have ended."""
 
     @property
     def in_notebook(self) -> bool:
@@ -36,7 +36,7 @@ class LateOutput:
 
     @property
     def cell_id(self) -> str | None:
-        """The notebook's id of the cell, as JupyterLab gives it; not VS Code's, which are URIs."""
+        """The cell's ID in JupyterLab; not in VS Code, where it is a URI."""
         cell_id = (self._parent or {}).get("metadata", {}).get("cellId")
         return cell_id if isinstance(cell_id, str) and _CELL_ID.fullmatch(cell_id) else None
 
@@ -65,7 +65,7 @@ class LateOutput:
         return {"data": content["data"], "metadata": content["metadata"], "transient": transient}
 
     def _labelled(self, rank: int, stream: str, text: str) -> str:
-        """Put the rank before each line, but where its unfinished line goes on."""
+        """Put the rank before each line, except where its unfinished line goes on."""
         label, place = f"[{rank}] ", (rank, stream)
         if self._open != place:
             self._finish_line()
@@ -86,7 +86,7 @@ class LateOutput:
 
     def _send(self, kind: str, content: Content) -> None:
         if self._kernel:
-            # Not by sys.stdout, which would put it under the cell that runs now.
+            # sys.stdout would put it below the cell that runs now.
             socket, topic = self._kernel.iopub_socket, kind.encode()
             self._kernel.session.send(socket, kind, content, self._parent, ident=topic)
         elif kind == "stream":

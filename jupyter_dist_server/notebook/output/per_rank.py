@@ -1,4 +1,4 @@
-"""Outputs grouped by rank: the first rank's as they arrive, the others' when it is done."""
+"""Outputs grouped by rank: the first rank's as they arrive, the others' afterwards."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ _Output = tuple[str, Content]
 
 
 class PerRank:
-    """Show the outputs of one cell by rank, under a heading each. Used in place of a `Merger`.
-
-    Parameters
-    ----------
-    ranks : iterable of int
-        Where the cell runs.
-    """
+    """Shows the outputs of one cell by rank, each under a heading; used instead of a `Merger`."""
 
     def __init__(self, ranks: Iterable[int]) -> None:
         self.errors: list[tuple[list[int], Content]] = []
@@ -28,7 +22,7 @@ class PerRank:
         self._finished: set[int] = set()
         self._headed: set[int] = set()
         self._under: int | None = None
-        """Whose heading was shown last."""
+        """The rank whose heading was shown last."""
         self._line_open = False
 
     def feed(self, rank: int, kind: str, content: Content, now: float) -> None:
@@ -46,12 +40,11 @@ class PerRank:
         self._finished.add(rank)
 
     def take(self, now: float, last: bool = False) -> list[Publication]:
-        """Return what is to be published now; with `last`, everything that is left."""
+        """Return what to publish now; with `last`, everything that is left."""
         published: list[Publication] = []
         while self._next < len(self._order):
             rank = self._order[self._next]
-            outputs, self._outputs[rank] = self._outputs[rank], []
-            published += self._show_all(rank, outputs)
+            published += self._show(rank)
             if rank not in self._finished and not last:
                 break
             if self._line_open:
@@ -62,11 +55,10 @@ class PerRank:
 
     def take_all(self, rank: int, now: float) -> list[Publication]:
         """Return also what a later rank has shown so far: it asks a question now."""
-        published = self.take(now)
-        outputs, self._outputs[rank] = self._outputs[rank], []
-        return join_texts(published + self._show_all(rank, outputs))
+        return join_texts(self.take(now) + self._show(rank))
 
-    def _show_all(self, rank: int, outputs: list[_Output]) -> list[Publication]:
+    def _show(self, rank: int) -> list[Publication]:
+        outputs, self._outputs[rank] = self._outputs[rank], []
         published: list[Publication] = []
         if outputs and rank != self._under:
             before = "\n" if self._line_open else ""
@@ -74,20 +66,17 @@ class PerRank:
             self._headed.add(rank)
             self._under, self._line_open = rank, False
         for kind, content in outputs:
-            published += self._show(rank, kind, content)
+            before, self._line_open = "\n" if self._line_open else "", False
+            if kind == "stream":
+                self._line_open = not content["text"].endswith("\n")
+                published.append(Text(content["name"], content["text"]))
+            elif (text := plain_text(rank, content)) is not None:
+                published.append(Text("stdout", f"{before}{text}\n"))
+            else:
+                update, own = kind == "update_display_data", own_id(rank, content)
+                metadata = content.get("metadata", {})
+                published.append(Display(content["data"], metadata, own, update))
         return published
-
-    def _show(self, rank: int, kind: str, content: Content) -> list[Publication]:
-        if kind == "stream":
-            self._line_open = not content["text"].endswith("\n")
-            return [Text(content["name"], content["text"])]
-        begun, self._line_open = self._line_open, False
-        if (text := plain_text(rank, content)) is not None:
-            before = "\n" if begun else ""
-            return [Text("stdout", f"{before}{text}\n")]
-        update = kind == "update_display_data"
-        own = own_id(rank, content)
-        return [Display(content["data"], content.get("metadata", {}), own, update)]
 
     def next_time(self, now: float) -> None:
         """Never ask to be called again: nothing here waits for a time."""

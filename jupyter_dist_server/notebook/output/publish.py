@@ -1,4 +1,4 @@
-"""What a merged cell publishes in the notebook, and how it is published."""
+"""What a cell on ranks publishes in the notebook, and how."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from ...common.protocol.jupyter_messages import Content
 
@@ -31,20 +32,20 @@ class Display:
 
 @dataclass
 class Clear:
-    """Everything shown so far goes; what stays is published again right after."""
+    """Clears all outputs; what stays is published again right after."""
 
 
 @dataclass
 class Begin:
-    """A cell begins on ranks; it may show nothing for long."""
+    """A cell begins on ranks; it may show nothing for a long time."""
 
 
 Publication = Text | Display | Clear
 
 listeners: list[Callable[[Publication | Begin], None]] = []
-"""Told of all that is published in the notebook's cells, and when one begins."""
+"""Called with all that is published in the notebook's cells, and when one begins."""
 publishing = threading.Lock()
-"""Held while listeners are told of a piece and it is published: nobody sees one of these alone."""
+"""Held while a piece is told to listeners and published, so that both are seen or neither."""
 
 
 def overwrite(line: str) -> str:
@@ -62,13 +63,13 @@ def overwrite(line: str) -> str:
 
 
 def own_id(rank: int, content: Content) -> str | None:
-    """Return the notebook's id for a display that a rank may update, also in later cells."""
+    """Return the notebook's ID for a display that a rank may update, also in later cells."""
     display_id = content.get("transient", {}).get("display_id")
     return f"jupyter-dist-{rank}-{display_id}" if display_id else None
 
 
 def plain_text(rank: int, content: Content) -> str | None:
-    """Return the text of a display that is nothing else; front ends also take a list of lines."""
+    """Return the text of a display that is only text, and not a list of lines."""
     data = content["data"]
     is_text = set(data) == {"text/plain"} and isinstance(data["text/plain"], str)
     return data["text/plain"] if is_text and not own_id(rank, content) else None
@@ -77,22 +78,12 @@ def plain_text(rank: int, content: Content) -> str | None:
 def join_texts(published: list[Publication]) -> list[Publication]:
     """Join neighbouring texts of one stream, so that a burst of lines is one message."""
     joined: list[Publication] = []
-    pieces: list[str] = []
-    for piece in published:
-        previous = joined[-1] if joined else None
-        if (
-            isinstance(piece, Text)
-            and isinstance(previous, Text)
-            and piece.stream == previous.stream
-        ):
-            pieces.append(piece.text)
+    for stream, run in groupby(published, lambda piece: getattr(piece, "stream", None)):
+        if stream is None:
+            joined += run
         else:
-            if isinstance(previous, Text):
-                previous.text = "".join(pieces)
-            pieces = [piece.text] if isinstance(piece, Text) else []
-            joined.append(piece)
-    if joined and isinstance(joined[-1], Text):
-        joined[-1].text = "".join(pieces)
+            texts = [piece.text for piece in run if isinstance(piece, Text)]
+            joined.append(Text(stream, "".join(texts)))
     return joined
 
 
@@ -114,7 +105,7 @@ def publish(publications: Iterable[Publication]) -> None:
             if isinstance(piece, Text):
                 stream = sys.stderr if piece.stream == "stderr" else sys.stdout
                 stream.write(piece.text)
-                stream.flush()  # or stdout and stderr would change their order
+                stream.flush()  # keeps the order of stdout and stderr
             elif isinstance(piece, Display):
                 transient = {"display_id": piece.display_id} if piece.display_id else {}
                 publish_display_data(

@@ -11,24 +11,15 @@ from .publish import Clear, Display, Publication, Text
 
 MIME = "application/vnd.jupyter-dist.ranks+json"
 _LONGEST = 200
-"""Characters of an error that the mark tells."""
+"""Characters of an error that the mark includes."""
 _STREAM_LIMIT = 200_000
-"""Characters of one stream in a row. JupyterLab compares all of it with each addition."""
+"""Characters of one stream output: JupyterLab compares all of it with each addition."""
 
 
 class RankTabs:
-    """Puts the mark before a cell's outputs, and tells it which ranks failed.
+    """Puts the mark, a display, before a cell's outputs, and tells it which ranks failed.
 
-    Elsewhere the mark is an empty piece of HTML.
-
-    Parameters
-    ----------
-    ranks : iterable of int
-        Where the cell runs.
-    world_size : int
-        Number of ranks in the pool.
-    name : str
-        The mark's id as a display.
+    In other front ends, it is empty HTML.
     """
 
     def __init__(self, ranks: Iterable[int], world_size: int, name: str) -> None:
@@ -52,7 +43,7 @@ class RankTabs:
         return marked
 
     def fail(self, failed: dict[int, str]) -> list[Publication]:
-        """Note why ranks failed; return the mark that tells it, if there is one to draw again."""
+        """Note why ranks failed; return the mark if it must be drawn again."""
         before = dict(self._failed)
         self._failed |= {str(rank): why[:_LONGEST] for rank, why in sorted(failed.items())}
         return [self._draw(update=True)] if self._is_shown and self._failed != before else []
@@ -64,7 +55,7 @@ class RankTabs:
         return Display({MIME: content, "text/html": ""}, {}, self._name, update)
 
     def _shorten(self, piece: Publication) -> Publication:
-        """Let a display follow a stream that has grown long, which looks the same."""
+        """End a long stream with a display that looks the same."""
         if not isinstance(piece, Text):
             if not (isinstance(piece, Display) and piece.update):
                 self._in_a_row = 0

@@ -1,9 +1,9 @@
-"""What cells on the ranks have shown, for a page that was loaded again meanwhile.
+"""The outputs of cells on ranks, for a page that was reloaded meanwhile.
 
-JupyterLab then knows nothing of a cell that runs, and drops what it shows from there on. So the
-kernel keeps what its last cells have shown, and the new page asks for it over a comm. It opens that
-on the control channel, where the kernel answers while a cell runs. What the cell shows from there
-on follows the answer on iopub, and the page adds it.
+After that, JupyterLab does not know the running cell, and drops its output. So the kernel keeps the
+outputs of its last cells, and the new page requests them over a comm. It opens that on the control
+channel, where the kernel answers while a cell runs. Later outputs follow the answer on iopub, and
+the page adds them.
 """
 
 from __future__ import annotations
@@ -21,22 +21,20 @@ from .publish import Begin, Clear, Display, Publication, Text
 
 TARGET = "jupyter_dist.replay"
 """The comm's name."""
-_OPEN = "comm_open"
-"""The message that opens a comm, here on the control channel, which has none otherwise."""
 _KEPT = 8
-"""Cells; each has its limit for how much it may show."""
+"""Cells whose outputs are kept; each has its output limit."""
 
 
 @dataclass
 class Shown:
-    """What one cell has shown, as a notebook file has it."""
+    """The outputs of one cell, in the format of notebook files."""
 
     session: str
-    """Of the page that ran it."""
+    """That of the page that ran it."""
     cell_id: str
     code: str
     outputs: list[Content] = field(default_factory=list)
-    """A stream's text is a list of strings, to be joined."""
+    """A stream's text is a list of strings."""
     execution_count: int | None = None
     ended: float | None = None
     _displays: dict[str, list[Content]] = field(default_factory=dict)
@@ -66,7 +64,7 @@ class Shown:
             self._cleared = True
 
     def told(self, request: str) -> Content:
-        """Return what a page is told; `age` is None while the cell runs."""
+        """Return what a page is told; `age` is in seconds, and None while the cell runs."""
         places = {id(output): place for place, output in enumerate(self.outputs)}
         return {
             "request": request,
@@ -90,15 +88,7 @@ class Shown:
 
 
 class Replay:
-    """Keeps what cells have shown, and tells it to pages that ask.
-
-    Parameters
-    ----------
-    shell : InteractiveShell
-        The notebook's.
-    kernel : IPythonKernel
-        Which has it.
-    """
+    """Keeps the outputs of cells, and sends them to pages that ask."""
 
     def __init__(self, shell: InteractiveShell, kernel: Any) -> None:
         self._shell = shell
@@ -106,19 +96,19 @@ class Replay:
         self._cells: OrderedDict[str, Shown] = OrderedDict()
 
     def install(self) -> None:
-        """Begin to listen."""
+        """Listen to outputs and pages."""
         publish.listeners.append(self._take)
         self._shell.events.register("post_run_cell", self._end)
         comms = self._kernel.comm_manager
         comms.register_target(TARGET, self._on_open)
-        self._kernel.control_handlers[_OPEN] = comms.comm_open
+        self._kernel.control_handlers["comm_open"] = comms.comm_open
 
     def remove(self) -> None:
         """Listen no more."""
         publish.listeners.remove(self._take)
         self._shell.events.unregister("post_run_cell", self._end)
         self._kernel.comm_manager.unregister_target(TARGET, self._on_open)
-        del self._kernel.control_handlers[_OPEN]
+        del self._kernel.control_handlers["comm_open"]
 
     def _take(self, piece: Publication | Begin) -> None:
         parent = self._kernel.get_parent()
@@ -150,9 +140,8 @@ class Replay:
         shown.ended = time.monotonic()
 
     def _on_open(self, comm: Any, message: Message) -> None:
-        """Tell a page what cells of other pages have shown, and how many seconds ago they ended."""
+        """Send a page the outputs of cells of other pages."""
         session = message["header"]["session"]
-        # What is not in the answer comes after it.
         with publish.publishing:
             cells = [
                 shown.told(request)
@@ -164,5 +153,5 @@ class Replay:
 
 
 def _joined(output: Content) -> Content:
-    """Return an output with its text in one; JupyterLab takes a list for lines without ends."""
+    """Return an output with its text in one string: in a list, JupyterLab expects lines."""
     return output | {"text": "".join(output["text"])} if "text" in output else output

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from ...common.protocol.jupyter_messages import Content
-
-
-class TakesOutputs(Protocol):
-    """Whoever wants to have what a cell shows."""
-
-    def add(self, rank: int, kind: str, content: Content) -> None:
-        """Take one output."""
 
 
 @dataclass
@@ -26,11 +19,11 @@ class RankResult:
     stdout: str = ""
     stderr: str = ""
     displays: list[Content] = field(default_factory=list)
-    """MIME bundles of rich outputs, the last value's among them."""
+    """MIME bundles of rich outputs, including the last value's."""
     has_value: bool = False
     """Whether the cell ended with a value."""
     value: Any = None
-    """That value, as it would arrive by ``%dist_pull``."""
+    """That value, as ``%dist_pull`` fetches it."""
     error: str = ""
 
 
@@ -39,11 +32,6 @@ class CellResults(dict[int, RankResult]):
 
     def __init__(self, ranks: Iterable[int]) -> None:
         super().__init__({rank: RankResult(rank) for rank in ranks})
-
-    @property
-    def values_by_rank(self) -> list[Any]:
-        """The last value of each rank, in their order."""
-        return [result.value for result in self.values()]
 
     def add(self, rank: int, kind: str, content: Content) -> None:
         """Keep one output."""

@@ -1,100 +1,47 @@
-"""What a cell shows that was stopped: one sentence, and below it what led to that, folded."""
+"""What a stopped cell shows: one sentence, and folded details below it."""
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from IPython import get_ipython
-from IPython.core.interactiveshell import InteractiveShell
 
 from ...client.cell_execution import Execution
 from ...common.protocol.jupyter_messages import Content
 from ...common.protocol.ranks.rank_messages import Whereabouts
-from ...common.rank_specs import format_ranks
+from ...common.rank_specs import format_ranks, name_ranks
 from .publish import Display, publish
 
 _MOST_PLACES = 3
-"""Places that the sentence names; more of them are in the details."""
+"""Places that the sentence names; the details have the others."""
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 Errors = list[tuple[list[int], Content]]
 """Each different error with its ranks."""
 
 
-class StopDetails:
-    """Shows the details below the error: IPython publishes that after the cell's own outputs.
-
-    Parameters
-    ----------
-    shell : InteractiveShell
-        The notebook's.
-    """
-
-    def __init__(self, shell: InteractiveShell) -> None:
-        self._shell = shell
-
-    def install(self) -> None:
-        """Look at each cell's end; after `Replay`, which takes the error then."""
-        self._shell.events.register("post_run_cell", self._show)
-
-    def remove(self) -> None:
-        """Look no more."""
-        self._shell.events.unregister("post_run_cell", self._show)
-
-    def _show(self, result: Any) -> None:
-        error = getattr(result, "error_in_exec", None)
-        if details := getattr(error, "stop_details", None):
-            publish([details])
+def show_stop_details(result: Any) -> None:
+    """Show a cell's details below its error, which IPython publishes after the cell's outputs."""
+    error = getattr(result, "error_in_exec", None)
+    if details := getattr(error, "stop_details", None):
+        publish([details])
 
 
-def name_ranks(ranks: list[int]) -> str:
-    """Return how ranks are called at the begin of a sentence."""
-    return f"Rank {ranks[0]}" if len(ranks) == 1 else f"Ranks {format_ranks(ranks)}"
-
-
-def say_busy(busy: Mapping[int, int | None]) -> str:
-    """Say which ranks run an earlier cell; `busy` has its number, as far as that is known."""
-    cells = dict.fromkeys(f"In[{cell}]" if cell else "an earlier cell" for cell in busy.values())
-    return f"{name_ranks(sorted(busy))} still run{'s' * (len(busy) == 1)} {', '.join(cells)}"
-
-
-def replace_busy(ranks: Collection[int]) -> str:
-    """Say what can be done about ranks that run an earlier cell."""
-    wait = f"Wait until {'it has' if len(ranks) == 1 else 'they have'} finished"
-    return f"{wait}, or {replace_ranks(ranks)}"
-
-
-def replace_ranks(ranks: Collection[int]) -> str:
-    """Say how ranks are replaced, as the end of a sentence."""
-    it, its = ("it", "its") if len(ranks) == 1 else ("them", "their")
-    magic = f"%dist_restart --ranks {format_ranks(sorted(ranks))}"
-    return f"replace {it} with {magic}: {its} variables are then lost."
-
-
-def without_colours(error: Content) -> str:
-    """Return an error's traceback as plain text."""
+def _without_colours(error: Content) -> str:
     return _ANSI.sub("", "\n".join(error["traceback"]))
 
 
 def in_notebooks_colours(text: str) -> str:
-    """Return what ranks have coloured as plain text if the notebook's shell has no colours."""
+    """Return what ranks have coloured, as plain text if the notebook's shell has no colours."""
     shell = get_ipython()
     return _ANSI.sub("", text) if shell and shell.colors.lower() == "nocolor" else text
 
 
 def places(execution: Execution, at: Mapping[int, Whereabouts]) -> list[str]:
-    """Say which ranks were where when the cell was stopped, such as "ranks 0,2 were in backward".
-
-    Parameters
-    ----------
-    execution : Execution
-        Knows which ranks had begun, and which of them are stopped processes.
-    at : mapping
-        By rank, for those that have told.
-    """
+    """Say where ranks were when the cell was stopped, such as "ranks 0,2 were in backward"."""
     ranks: dict[str, list[int]] = {}
     for rank in sorted(execution.begun | set(at)):
         if rank in execution.stopped:
@@ -109,7 +56,7 @@ def places(execution: Execution, at: Mapping[int, Whereabouts]) -> list[str]:
     said: list[str] = []
     for where, there in ranks.items():
         verb = "" if said else "was " if len(there) == 1 else "were "
-        said.append(f"{name_ranks(there).lower()} {verb}{where}")
+        said.append(f"{name_ranks(there)} {verb}{where}")
     return said
 
 
@@ -122,34 +69,20 @@ def _in_python(place: Whereabouts) -> str:
 def one_sentence(
     why: str, ranks: list[int], places: list[str], *, stopped: bool, repaired: bool
 ) -> str:
-    """Return the result of a cell all of whose ranks have stopped, or had finished.
-
-    Parameters
-    ----------
-    why : str
-        "Interrupted", or that it took too long.
-    ranks : list of int
-        Where it ran.
-    places : list of str
-        From `places`.
-    stopped : bool
-        Whether a rank was stopped; one that has just begun is at no place yet.
-    repaired : bool
-        Whether the process group was re-created.
-    """
+    """Return the result of a cell whose ranks have all stopped or finished; see `places`."""
     more = len(places) - _MOST_PLACES
     if more > 0:
         places = [*places[:_MOST_PLACES], f"others at {more} other place{'s' * (more > 1)}"]
     done = "just begun" if stopped else "finished"
-    where = ", ".join(places) or f"{name_ranks(ranks).lower()} had {done}"
+    where = ", ".join(places) or f"{name_ranks(ranks)} had {done}"
     again = ", but create DDP models and groups from `new_group` again" if repaired else ""
     return f"{why}: {where}; all variables are kept{again}."
 
 
 def folded_details(sentences: str, errors: Errors) -> Display | None:
-    """Return what the sentence leaves out, which a click unfolds; `None` if that is nothing."""
+    """Return what the sentence leaves out, which a click unfolds; `None` if nothing."""
     parts = [sentences] if sentences else []
-    parts += [f"[{format_ranks(ranks)}]\n{without_colours(error)}" for ranks, error in errors]
+    parts += [f"[{format_ranks(ranks)}]\n{_without_colours(error)}" for ranks, error in errors]
     if not parts:
         return None
     text = "\n\n".join(parts)
@@ -160,16 +93,11 @@ def folded_details(sentences: str, errors: Errors) -> Display | None:
 def folded_errors(errors: Errors) -> Display:
     """Return further errors as one line each, their tracebacks one click away."""
     plain, rich = [], []
-    for line, trace in _in_lines(errors):
+    for ranks, error in errors:
+        line = f"[{format_ranks(ranks)}] {error['ename']}: {error['evalue']}"
         plain.append(line)
         rich.append(
             f"<details><summary>{html.escape(line)}</summary>"
-            f"<pre>{html.escape(trace)}</pre></details>"
+            f"<pre>{html.escape(_without_colours(error))}</pre></details>"
         )
     return Display({"text/plain": "\n".join(plain), "text/html": "".join(rich)})
-
-
-def _in_lines(errors: Errors) -> Iterator[tuple[str, str]]:
-    for ranks, error in errors:
-        line = f"[{format_ranks(ranks)}] {error['ename']}: {error['evalue']}"
-        yield line, without_colours(error)

@@ -8,11 +8,8 @@ from dataclasses import dataclass
 
 from ...common.protocol.jupyter_messages import Content
 from ...common.protocol.pool_record import PoolRecord
-from ..output.results import TakesOutputs
 
 MOST_CELLS = 1000
-MOST_CHARACTERS = 2_000_000
-"""Of all cells that are kept; the oldest go first."""
 
 
 @dataclass(eq=False)
@@ -20,7 +17,7 @@ class RanCell:
     """A cell, and how it went."""
 
     code: str
-    """Empty for something else than a cell; `why` says what that was."""
+    """Empty for what is not a cell; `why` says what it was."""
     ranks: list[int]
     number: int | None = None
     """The notebook's."""
@@ -28,32 +25,20 @@ class RanCell:
     """Whether it showed its last expression."""
     why: str = ""
     """Why it cannot be run again."""
-    results: TakesOutputs | None = None
-    """Who else takes its outputs, while it runs."""
 
-    def add(self, rank: int, kind: str, content: Content) -> None:
-        """Take one output."""
+    def note_output(self, rank: int, kind: str, content: Content) -> None:
+        """Note one output of a rank."""
         self.has_value |= kind == "execute_result"
-        if self.results is not None:
-            self.results.add(rank, kind, content)
 
 
 class RanCells:
-    """The cells that ran on one pool, in order.
-
-    Attributes
-    ----------
-    pool : PoolRecord or None
-        The pool's record.
-    dropped : int
-        How many cells were forgotten.
-    """
+    """The cells that ran on one pool, in order."""
 
     def __init__(self) -> None:
         self.pool: PoolRecord | None = None
         self.dropped = 0
-        self._size = 0
-        self._cells: deque[RanCell] = deque()
+        """How many cells were forgotten."""
+        self._cells: deque[RanCell] = deque(maxlen=MOST_CELLS)
 
     def __iter__(self) -> Iterator[RanCell]:
         return iter(self._cells)
@@ -79,18 +64,13 @@ class RanCells:
 
     def remove(self, cell: RanCell) -> None:
         """Forget a cell that did not run."""
-        if cell in self._cells:  # one that is too long was forgotten at once
-            self._cells.remove(cell)
-            self._size -= len(cell.code)
+        self._cells.remove(cell)
 
     def clear(self) -> None:
         """Forget everything."""
-        self.pool, self.dropped, self._size = None, 0, 0
+        self.pool, self.dropped = None, 0
         self._cells.clear()
 
     def _append(self, cell: RanCell) -> None:
+        self.dropped += len(self._cells) == MOST_CELLS
         self._cells.append(cell)
-        self._size += len(cell.code)
-        while len(self._cells) > MOST_CELLS or self._size > MOST_CHARACTERS:
-            self._size -= len(self._cells.popleft().code)
-            self.dropped += 1

@@ -13,24 +13,7 @@ _RUN_SCRIPT = "__import__('jupyter_dist_server.rank.run_script', fromlist=['']).
 def script_code(
     script: str, arguments: Sequence[str], *, is_module: bool = False, keep: bool = False
 ) -> str:
-    """Return the code of a cell that runs a script.
-
-    Parameters
-    ----------
-    script : str
-        Its path, or the name of a module.
-    arguments : sequence of str
-        Its arguments.
-    is_module : bool
-        Whether it is a module.
-    keep : bool
-        Whether it uses and sets the variables of the ranks.
-
-    Raises
-    ------
-    DistError
-        If there is no such file.
-    """
+    """Return the code of a cell that runs a script; with `keep`, in the ranks' namespace."""
     target = script
     if not is_module:
         target = os.path.abspath(os.path.expanduser(script))
@@ -41,6 +24,6 @@ def script_code(
                 f"Relative paths start at {os.getcwd()}.",
             )
     how = f"is_module={is_module}, keep={keep}"
-    if not keep:  # the rank's folder is that in which the pool was started
+    if not keep:  # the rank's working directory is that in which the pool was started
         how += f", where={os.getcwd()!r}"
     return f"{_RUN_SCRIPT}({target!r}, {[script, *arguments]!r}, {how})"

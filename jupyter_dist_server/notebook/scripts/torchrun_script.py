@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import shlex
 from collections.abc import Iterable, Iterator
@@ -16,8 +17,7 @@ from .ran_cells import RanCell, RanCells
 
 _CELL_MAGIC = re.compile(r"\s*%%(?!time\s*\n).*")
 _TIMED = re.compile(r"(\s*)%time\s+(.*)", re.DOTALL)
-_HISTORY = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_[dio]h|In|Out")
-"""Names by which IPython gives earlier cells and their values."""
+_ONLY_IN_IPYTHON = {"In", "Out", "get_ipython"}
 _GROUP = {"init_process_group", "destroy_process_group"}
 
 _SHOW = """
@@ -41,11 +41,10 @@ dist.init_process_group = dist.destroy_process_group = lambda *_, **__: None
 
 @dataclass
 class Script:
-    """A script, and what is missing in it."""
+    """A script, the command that runs it, and what is missing in it."""
 
     text: str
     command: str
-    """What runs it."""
     cells: int
     missing: list[str]
 
@@ -57,13 +56,11 @@ class _Cell:
     text: str
     missing: list[str] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
-    bound: set[str] = field(default_factory=set)
-    """Those of them that it sets."""
     futures: list[str] = field(default_factory=list)
 
 
 def _torchrun(pool: PoolRecord, path: str) -> str:
-    """Return the command that runs a script with as many ranks as a pool has, on its GPUs."""
+    """Return the command that runs a script with a pool's number of ranks, on its GPUs."""
     here = [rank for rank in pool.ranks if rank.node == pool.ranks[0].node]
     gpus = dict.fromkeys(rank.gpu.index for rank in here if rank.gpu)
     mask = f"CUDA_VISIBLE_DEVICES={','.join(map(str, gpus))} " if gpus else ""
@@ -71,30 +68,21 @@ def _torchrun(pool: PoolRecord, path: str) -> str:
 
 
 def as_script(ran: RanCells, path: str) -> Script:
-    """Translate the cells that ran.
-
-    Parameters
-    ----------
-    ran : RanCells
-        At least one.
-    path : str
-        How the script will be called.
-    """
+    """Translate the cells that ran; `path` is the script's."""
     assert ran.pool
     missing = []
     if ran.dropped:
         missing.append(f"The first {ran.dropped} cells: the kernel remembers the last ones only.")
-    body, names, bound, futures, cells = [], set(), set[str](), [], 0
+    body, names, futures, cells = [], set(), [], 0
     for cell in ran:
         where = "" if cell.number is None else f"Cell {cell.number}"
         on = f" on ranks {format_ranks(cell.ranks)}" if cell.ranks else ""
-        done = _translate(cell, ran.pool.world_size, bound)
+        done = _translate(cell, ran.pool.world_size)
         comments = [f"# {where}{on}"] if where else []
         comments += [f"# Not translated: {why}" for why in done.missing]
         body.append("\n".join([*comments, done.text]))
         missing += [f"{where}: {why}" if where else why for why in done.missing]
         names |= done.names
-        bound |= done.bound
         futures += done.futures
         cells += bool(cell.code)
     command = _torchrun(ran.pool, path)
@@ -142,38 +130,24 @@ def _head(
     return "\n".join([*lines, text]) + (_SHOW if "_show" in names else "")
 
 
-def _translate(cell: RanCell, world_size: int, bound: set[str]) -> _Cell:
-    """Return one cell as Python; as comments where that is not possible.
-
-    Parameters
-    ----------
-    cell : RanCell
-        The cell.
-    world_size : int
-        The number of ranks.
-    bound : set of str
-        Names that earlier cells have set.
-    """
+def _translate(cell: RanCell, world_size: int) -> _Cell:
+    """Return one cell as Python, or as comments."""
     if cell.why:
         return _Cell(_commented(cell.code), [cell.why])
     if magic := _CELL_MAGIC.match(cell.code):
         return _Cell(_commented(cell.code), [magic[0].strip()])
     code, missing = _without_magics(cell.code)
     try:
-        compile(code, "cell", "exec", dont_inherit=True)
+        compiled = compile(code, "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except (SyntaxError, ValueError):
-        why = "Top-level await." if _awaits(code) else ""
-        why = why or "Not valid Python."
-        return _Cell(_commented(cell.code), [why])
+        return _Cell(_commented(cell.code), ["Not valid Python."])
+    if compiled.co_flags & inspect.CO_COROUTINE:
+        return _Cell(_commented(cell.code), ["Top-level await."])
     done = _Cell(code, missing)
     tree = ast.parse(code)
     done.names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    done.bound = set(_bound(tree))
-    history = {name for name in done.names - done.bound - bound if _HISTORY.fullmatch(name)}
-    done.missing += [f"A script has no `{name}`." for name in sorted(history)]
+    done.missing += [f"A script has no `{name}`." for name in sorted(done.names & _ONLY_IN_IPYTHON)]
     done.names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    if "get_ipython" in done.names:
-        done.missing.append("A script has no get_ipython().")
     edits: list[tuple[ast.stmt | ast.expr, str]] = []
     for statement in tree.body:
         if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
@@ -194,7 +168,7 @@ def _translate(cell: RanCell, world_size: int, bound: set[str]) -> _Cell:
 
 
 def _without_magics(code: str) -> tuple[str, list[str]]:
-    """Make comments of IPython's own lines; say which."""
+    """Turn IPython's own lines into comments; return code and these lines."""
     syntax = TransformerManager()
     missing: list[str] = []
     lines = [f"{line}\n" for line in code.split("\n")]
@@ -202,7 +176,7 @@ def _without_magics(code: str) -> tuple[str, list[str]]:
         found, after = syntax.do_one_token_transform(lines)
         if not found:
             return "".join(lines)[:-1], missing
-        # IPython has put one line for one or more that belong together.
+        # IPython has replaced one or more lines that belong together by one.
         start = next(n for n, line in enumerate(after) if line != lines[n])
         end = start + 1 + len(lines) - len(after)
         magic, python = "".join(lines[start:end]), after[start]
@@ -215,25 +189,6 @@ def _without_magics(code: str) -> tuple[str, list[str]]:
             python = f"{magic[: len(magic) - len(magic.lstrip())]}pass  # {text}\n"
             missing.append(text)
         lines[start:end] = [python]
-
-
-def _bound(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that code sets."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            yield node.id
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.alias):
-            yield node.asname or node.name
-
-
-def _awaits(code: str) -> bool:
-    try:
-        compile(code, "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    except (SyntaxError, ValueError):
-        return False
-    return True
 
 
 def _commented(code: str) -> str:

@@ -22,36 +22,19 @@ from .pool_control import kernel_id
 
 
 class PoolConnection:
-    """A client of the ranks in the notebook's loop, and what the pool is told of the notebook.
-
-    Parameters
-    ----------
-    loop : LoopThread
-        Where the client lives.
-
-    Attributes
-    ----------
-    client : PoolClient or None
-        `None` while there is no connection.
-    """
+    """A client of the ranks, which lives in the notebook's loop."""
 
     def __init__(self, loop: LoopThread) -> None:
         self.client: PoolClient | None = None
         self._loop = loop
         self._pool: tuple[str, int] | None = None
-        """Id of the pool, and generation of its ranks."""
+        """The pool's ID, and the generation of its ranks."""
         self._calls: set[Future[Any]] = set()
         self._all_cells: str | None = None
-        """Id of the pool to which cells without a magic of ours go too."""
+        """The ID of the pool to which cells without a magic of ours go too."""
 
     def open(self, record: PoolRecord) -> None:
-        """Connect to the ranks of a pool, and hold it.
-
-        Raises
-        ------
-        DistError
-            If the pool does not answer.
-        """
+        """Connect to the ranks of a pool, and keep it alive."""
         self.close()
         self.end_all_cells_of_others(record.id)
         self.client = self._loop.run(_connected(Path(record.folder), self._attachment()))
@@ -64,18 +47,18 @@ class PoolConnection:
         self.client = self._pool = None
 
     def is_to(self, record: PoolRecord) -> bool:
-        """Tell whether it is to the ranks that a pool has now."""
+        """Tell whether it is to a pool's present ranks."""
         return self._pool == (record.id, record.generation)
 
     @property
     def is_broken(self) -> bool:
-        """Whether the pool's agent at the other end is gone."""
+        """Whether the pool's agent has closed it."""
         client = self.client
         return client is not None and client.link.closed.is_set()
 
     @property
     def all_cells(self) -> bool:
-        """Whether cells without our magics go to the ranks too; the pool's attachments say so."""
+        """Whether cells without our magics go to the ranks too; the pool's attachments tell it."""
         return self._all_cells is not None
 
     @all_cells.setter
@@ -86,18 +69,18 @@ class PoolConnection:
             self._loop.call(lambda link: link.send(Attach(attachment)), self.client.link)
 
     def end_all_cells_of_others(self, pool_id: str) -> None:
-        """Have cells go only to the pool for which somebody said so."""
+        """Send all cells only to the pool for which the user has enabled it."""
         if self._all_cells != pool_id:
             self._all_cells = None
 
     def keep_for(self, call: Future[Any]) -> None:
-        """Hear of a call to its end, also if ranks are replaced meanwhile."""
+        """Stay open until a call ends, even if ranks are replaced meanwhile."""
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
 
     @contextlib.contextmanager
     def replaced(self) -> Iterator[None]:
-        """Give way to a connection to new ranks; this one closes once its calls have ended."""
+        """Make way for a connection to new ranks; the old one closes when its calls have ended."""
         old, self.client, self._pool = self.client, None, None
         try:
             yield

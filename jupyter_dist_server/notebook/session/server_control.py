@@ -1,4 +1,4 @@
-"""The Jupyter server that runs this kernel, found through a private file and used by REST."""
+"""The Jupyter server that runs this kernel: found through a private file, used by REST."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ...common.errors import DistError
+from ...common.patience import patience
 from ...common.peers import CAN_TELL, listener_uid, user_name
 from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.ranks.profile_messages import LanesRequest, RankLanes
@@ -28,49 +29,25 @@ from .pool_control import kernel_id
 
 T = TypeVar("T")
 
-_TIMEOUT = 30.0
-_FIND_TIMEOUT = 10.0
-"""Seconds within which a server answers what it knows; one that does not is handled as dead."""
-_START_TIMEOUT = 150.0
-"""For the start of a pool: the driver may have to be loaded first."""
-_STOP_WAIT = 60.0
 
-
-def find_server(other_than: object = None) -> ServerControl | None:
-    """Return the server that runs this kernel, if it has our extension.
-
-    A server that is known not to answer need not be asked again: `other_than` that.
-    """
+def find_server() -> ServerControl | None:
+    """Return the server that runs this kernel, if it has our extension."""
     kernel = kernel_id()
-    if not kernel or JOB in os.environ:  # a pool in a job has the job's GPUs, and ends with it
+    if not kernel or JOB in os.environ:  # a pool in a job uses its GPUs, and ends with it
         return None
     for file in read_discovery_files():
         server = ServerControl(file.url, file.secret, file.certfile, kernel)
-        if server == other_than:
-            continue
         try:
             server.check()
             server.find()
         except DistError:
-            continue  # not reachable any more, or not the server of this kernel
+            continue  # it is gone, or not the server of this kernel
         return server
     return None
 
 
 class ServerControl:
-    """Pools owned by the Jupyter server.
-
-    Parameters
-    ----------
-    url : str
-        The server's local URL with its base URL.
-    secret : str
-        Opens our routes.
-    certfile : str
-        The server's own certificate; empty without TLS.
-    kernel : str
-        The id of this kernel.
-    """
+    """Pools owned by the Jupyter server; see `LocalControl` for what the methods do."""
 
     def __init__(self, url: str, secret: str, certfile: str, kernel: str) -> None:
         self._url = url.rstrip("/") + "/jupyter-dist/"
@@ -78,7 +55,7 @@ class ServerControl:
         self._kernel = kernel
         context = None
         if certfile:
-            # It is the server's own file, and the name in it need not be that of the loopback.
+            # The certificate comes from the server's own file, and need not name the loopback.
             context = ssl.create_default_context(cafile=certfile)
             context.check_hostname = False
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -86,17 +63,11 @@ class ServerControl:
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), *own)
 
     def check(self) -> None:
-        """Let the server show that it knows the secret, before it is told anything.
-
-        Raises
-        ------
-        DistError
-            If it does not: another program has taken its port.
-        """
+        """Let the server prove that it knows the secret, before we tell it anything."""
         challenge = secrets.token_hex(32)
         headers = {CHALLENGE: challenge}
         request = urllib.request.Request(self._url + "status", headers=headers, method="OPTIONS")
-        with self._open(request, _FIND_TIMEOUT) as response:
+        with self._open(request, _quick()) as response:
             shown = response.headers.get(PROOF, "")
         if not hmac.compare_digest(shown.encode(), proof(self._secret, challenge).encode()):
             raise DistError(
@@ -105,31 +76,27 @@ class ServerControl:
                 "Open the notebook in a running Jupyter server, and restart the kernel.",
             )
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ServerControl) and other._secret == self._secret
-
-    def __hash__(self) -> int:
-        return hash(self._secret)
-
-    def _call(self, method: str, path: str, body: Any = None, timeout: float = _TIMEOUT) -> bytes:
+    def _call(
+        self, method: str, path: str, body: Any = None, timeout: float | None = None
+    ) -> bytes:
         request = urllib.request.Request(
             self._url + path,
             data=None if body is None else json.dumps(body).encode(),
             method=method,
             headers={"Authorization": f"{SECRET_SCHEME} {self._secret}"},
         )
-        with self._open(request, timeout) as response:
+        with self._open(request, timeout or patience.program) as response:
             answer: bytes = response.read()
             return answer
 
     def _record(
-        self, method: str, path: str, body: Any = None, timeout: float = _TIMEOUT
+        self, method: str, path: str, body: Any = None, timeout: float | None = None
     ) -> PoolRecord:
         return _read(self._call(method, path, body, timeout), PoolRecord)
 
     @contextlib.contextmanager
     def _open(self, request: urllib.request.Request, timeout: float) -> Iterator[Any]:
-        """Send a request and read the answer; what goes wrong is a `DistError`."""
+        """Send a request, and turn errors into `DistError`."""
         try:
             with self._opener.open(request, timeout=timeout) as response:
                 yield response
@@ -145,22 +112,24 @@ class ServerControl:
     def find(self) -> PoolRecord | None:
         """Return the live pool of this kernel."""
         path = f"kernels/{self._kernel}/pool"
-        return _read(self._call("GET", path, timeout=_FIND_TIMEOUT), _Found).pool
+        return _read(self._call("GET", path, timeout=_quick()), _Found).pool
 
     def start(self, request: PoolRequest) -> PoolRecord:
         """Begin to start a pool for this kernel."""
-        self.check()  # the request holds the kernel's environment
+        self.check()  # the request contains the kernel's environment
         body = request.to_json() | {"kernel_id": self._kernel}
-        return self._record("POST", "pools", body, _START_TIMEOUT)
+        # The driver may have to be loaded first.
+        return self._record("POST", "pools", body, 2 * patience.driver)
 
     def wait(self, record: PoolRecord, seconds: float) -> PoolRecord:
         """Wait for news of a pool."""
         query = f"?after={record.version}&wait={seconds:g}"
-        return self._record("GET", f"pools/{record.id}{query}", timeout=seconds + _TIMEOUT)
+        return self._record("GET", f"pools/{record.id}{query}", timeout=seconds + patience.program)
 
     def stop(self, pool_id: str) -> None:
         """Stop a pool."""
-        self._call("DELETE", f"pools/{pool_id}?wait=1", timeout=_STOP_WAIT)
+        limit = 2 * patience.end + patience.program  # its agents, and what Slurm has started
+        self._call("DELETE", f"pools/{pool_id}?wait=1", timeout=limit)
 
     def restart(self, pool_id: str, ranks: list[int] | None) -> PoolRecord:
         """Replace ranks."""
@@ -174,7 +143,7 @@ class ServerControl:
     def tell_lanes(self, pool_id: str, told: list[RankLanes]) -> None:
         """Have what ranks did in a profiled cell shown in the timeline."""
         body = msgspec.to_builtins(LanesRequest(told))
-        self._call("POST", f"pools/{pool_id}/lanes", body, _FIND_TIMEOUT)
+        self._call("POST", f"pools/{pool_id}/lanes", body, _quick())
 
     def forget(self) -> None:
         """Drop the server's zygotes."""
@@ -183,6 +152,11 @@ class ServerControl:
 
 class _Found(msgspec.Struct):
     pool: PoolRecord | None
+
+
+def _quick() -> float:
+    """Return the limit for what a server knows; one that does not answer counts as dead."""
+    return 2 * patience.busy_answer
 
 
 def _read(answer: bytes, form: type[T]) -> T:
@@ -197,13 +171,7 @@ def _read(answer: bytes, form: type[T]) -> T:
 
 
 def _check_listener(sock: socket.socket) -> None:
-    """Refuse a server that is not this user's on this machine.
-
-    Raises
-    ------
-    PermissionError
-        If it is so.
-    """
+    """Raise `PermissionError` if the server is not this user's on this machine."""
     if CAN_TELL and (uid := listener_uid(*sock.getpeername()[:2])) != os.getuid():
         who = "no process of this machine" if uid is None else user_name(uid)
         raise PermissionError(1, f"{who} listens on its port")

@@ -1,4 +1,4 @@
-"""A table of GPUs, of all nodes of a pool: utilization, memory, leaseholder."""
+"""A table of the GPUs of all nodes of a pool: utilization, memory, leaseholder."""
 
 from __future__ import annotations
 
@@ -23,15 +23,7 @@ _HEAD = ("GPU", "name", "busy", "memory", "temperature", "leaseholder")
 
 
 async def gpu_rows(record: PoolRecord, agent: AgentLink) -> list[tuple[str, ...]]:
-    """Look at the GPUs, and return the rows of the table, the first one being its head.
-
-    Parameters
-    ----------
-    record : PoolRecord
-        The notebook's pool; if it has no GPU, nor has the table.
-    agent : AgentLink
-        The pool's agent, which knows the GPUs of other nodes.
-    """
+    """Return the rows of the table, its head first; none if the pool has no GPU."""
     if not any(rank.gpu for rank in record.ranks):
         return []
     here, there = await asyncio.gather(read_gpu_state(), look_at_nodes(agent, record.other_nodes))
@@ -67,7 +59,7 @@ def _figure(value: Value, unit: str) -> str:
 
 
 def _memory(gpu: Gpu, used: Value) -> str:
-    if not gpu.memory_total:  # it uses the host's
+    if not gpu.memory_total:  # it shares the host's memory
         return "–"
     first = format_bytes(used) if isinstance(used, int | float) else "–"
     return f"{first} / {format_bytes(gpu.memory_total)}"

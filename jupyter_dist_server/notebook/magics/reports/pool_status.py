@@ -1,19 +1,55 @@
-"""Sentences and tables for the state of a pool."""
+"""Sentences and tables about the state of a pool."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from ....common.protocol.pool_record import PoolRecord, RankRecord
+from IPython.display import display
+
+from ....common.errors import DistError
+from ....common.protocol.pool_record import PoolRecord
 from ....common.protocol.ranks.rank_messages import RankStatus
 from ....common.units import count_ranks, format_bytes, gpus_of, write_limit
 from ....jobs.store.slurm_formats import write_moment, write_place
 from ....pools.discovery import Found
 
 
-def describe_start(record: PoolRecord, seconds: float) -> str:
-    """Say in a line or two how far the start of a pool is, after some seconds."""
+def with_progress(shell: Any, work: Callable[[Callable[[PoolRecord], None]], PoolRecord]) -> None:
+    """Start a pool, and show its progress in one line.
+
+    `work` starts it, and calls what it is given with the record at each change.
+    """
+    handle: Any = None
+    begun = time.monotonic()
+    in_place = hasattr(shell, "kernel")  # a terminal would print each state anew
+    why = None
+    is_running = False
+
+    def show(record: PoolRecord) -> None:
+        nonlocal handle, why, is_running
+        is_running = record.state == "RUNNING"
+        before, why = why, record.progress.reason or None
+        if not in_place and not is_running and why in (before, None):
+            return
+        line = {"text/plain": _describe_start(record, time.monotonic() - begun)}
+        if handle is None:
+            handle = display(line, raw=True, display_id=True)
+        else:
+            handle.update(line, raw=True)
+
+    try:
+        work(show)
+    except DistError:
+        if handle and not is_running:
+            handle.update({"text/plain": "The ranks were not started."}, raw=True)
+        raise
+
+
+def _describe_start(record: PoolRecord, seconds: float) -> str:
+    """Say in a line or two how far the start is after some seconds."""
     size = record.world_size
     ranks = f"{size or 'the'} rank{'s' * (size != 1)}"
     if record.state != "RUNNING":
@@ -25,20 +61,17 @@ def describe_start(record: PoolRecord, seconds: float) -> str:
         ready = f", {progress.ready} of {size} ready" if phase == "starting ranks" else ""
         return f"Starting {ranks}: {phase}{ready}…"
     living = [rank for rank in record.ranks if rank.state != "dead"]
-    where = gpus_of(living) or _cpus(living)
+    nodes = list(dict.fromkeys(rank.node for rank in living))
+    where = gpus_of(living)
+    where = where or (f"the CPUs of {', '.join(nodes)}" if len(nodes) > 1 else "the CPU")
     if len(living) < size:
         ranks = f"{len(living)} of {ranks}"
     line = f"{ranks} ready on {where} ({record.backend}) in {seconds:.1f} s."
     return "\n".join([line, *record.notices])
 
 
-def _cpus(ranks: list[RankRecord]) -> str:
-    nodes = list(dict.fromkeys(rank.node for rank in ranks))
-    return f"the CPUs of {', '.join(nodes)}" if len(nodes) > 1 else "the CPU"
-
-
 def describe_limits(record: PoolRecord) -> str:
-    """Say when a pool is stopped at the latest, if it has a limit."""
+    """Say when a pool ends at the latest; empty if it has no limit."""
     said = []
     if record.ends_by is not None:
         limit = write_limit(record.time_limit)
@@ -56,23 +89,11 @@ def status_table(
     dead: dict[int, str],
     gpus: list[tuple[str, ...]],
 ) -> str:
-    """Return a table of ranks, and one of GPUs below it.
-
-    Parameters
-    ----------
-    record : PoolRecord
-        The pool's record.
-    said : dict
-        What each rank that answers says of itself.
-    dead : dict
-        Why dead ranks are dead.
-    gpus : list of tuple
-        The rows of the table of GPUs, see `gpu_rows`; none on a machine without.
-    """
+    """Return a table of ranks, with what they say of themselves, and the rows of `gpu_rows`."""
     on_gpus = any(rank.gpu for rank in record.ranks)
-    nodes = len({rank.node for rank in record.ranks}) > 1
+    nodes = len({rank.node for rank in record.ranks})
     torch = ("allocated",) if on_gpus else ()
-    node = ("node",) if nodes else ()
+    node = ("node",) if nodes > 1 else ()
     rows: list[tuple[str, ...]] = [
         ("rank", *node, "device", "GPU", "pid", "memory", *torch, "state")
     ]
@@ -91,44 +112,31 @@ def status_table(
             held = format_bytes(report.gpu.allocated) if report.gpu else "-"
             state = f"{answer.state} for {time.time() - answer.since:.0f} s"
         torch = (held,) if on_gpus else ()
-        node = (rank.node,) if nodes else ()
+        node = (rank.node,) if nodes > 1 else ()
         rows.append((str(number), *node, rank.device, gpu, str(pid or "-"), memory, *torch, state))
     size = f"{count_ranks(record.world_size)}, {record.backend}"
-    where = _say_nodes(record) if nodes else record.host
+    where = record.host
+    if nodes > 1:
+        job = f" job {record.engine_job}" if record.engine_job else ""
+        where = f"{nodes} nodes ({record.engine.capitalize()}{job})"
     title = f"Pool {record.id}: {size}, on {where}"
     lines = [*filter(None, [title, describe_limits(record)]), *aligned(rows)]
     return "\n".join(lines + (["", *aligned(gpus)] if gpus else []))
 
 
-def _say_nodes(record: PoolRecord) -> str:
-    job = f" job {record.engine_job}" if record.engine_job else ""
-    count = len({rank.node for rank in record.ranks})
-    return f"{count} nodes ({record.engine.capitalize()}{job})"
-
-
-def pids(found: Found) -> set[int]:
-    """Return which kernels use a pool."""
-    return {who.pid for who in found.kernels}
-
-
 def pools_table(pools: list[Found], of_other_versions: list[Path]) -> str:
-    """Return a table of the pools that a notebook can attach to, and name those that it can't."""
-    table = _pools_table(pools)
-    if of_other_versions:
-        where = ", ".join(map(str, of_other_versions))
-        table += f"\nStarted by another version of jupyter-dist-server: {where}"
-    return table
-
-
-def _pools_table(pools: list[Found]) -> str:
-    if not pools:
-        return "You have no other pool on this machine."
+    """Return a table of the pools that a notebook can attach to, and name the others."""
     rows: list[tuple[str, ...]] = [("pool", "ranks", "notebook", "used by")]
     for found in pools:
         users = [f"{who.name or 'kernel'} (pid {who.pid})" for who in found.kernels]
         name = found.config.record.name or "-"
         rows.append((found.id, str(found.config.world_size), name, ", ".join(users) or "nobody"))
-    return "\n".join(["Choose a pool with %dist_attach POOL:", *aligned(rows)])
+    lines = ["Choose a pool with %dist_attach POOL:", *aligned(rows)]
+    if not pools:
+        lines = ["You have no other pool on this machine."]
+    if where := ", ".join(map(str, of_other_versions)):
+        lines.append(f"Started by another version of jupyter-dist-server: {where}")
+    return "\n".join(lines)
 
 
 def aligned(rows: list[tuple[str, ...]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What is shown below a cell that was profiled: a verdict, a table, and the merged trace."""
+"""What is shown below a profiled cell: a verdict, a table, and the merged trace."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from .pool_status import aligned
 Magic = TypeVar("Magic")
 
 TRACE = "application/vnd.jupyter-dist.trace+json"
-"""What JupyterLab with our extension shows as a link and a button."""
+"""JupyterLab with our extension shows it as a link and a button."""
 
 
 def can_profile(magic: Magic) -> Magic:
-    """Give a magic the options with which it profiles what it runs."""
+    """Add the options for profiling to a magic."""
     for option in (
         argument("--memory", action="store_true", help="profile allocations too"),
         argument("--steps", type=int, metavar="N", help="profile the first N optimizer steps only"),
@@ -45,13 +45,7 @@ def can_profile(magic: Magic) -> Magic:
 
 
 def profile_options(options: argparse.Namespace) -> ProfileOptions | None:
-    """Return how a cell or script is to be profiled; `None` is not at all.
-
-    Raises
-    ------
-    UsageError
-        If the options make no sense.
-    """
+    """Return how to profile a cell or script; `None` is not at all."""
     if options.steps is not None and options.steps < 1:
         raise UsageError(f"--steps must be at least 1, not {options.steps}")
     if options.profile:
@@ -63,23 +57,13 @@ def profile_options(options: argparse.Namespace) -> ProfileOptions | None:
 
 @contextmanager
 def reported(pool: CurrentPool, ranks: Sequence[int], cell: int) -> Iterator[None]:
-    """Run a cell that is profiled, and show its profile when it has ended, or failed.
-
-    Parameters
-    ----------
-    pool : CurrentPool
-        The notebook's.
-    ranks : sequence of int
-        Where the cell runs.
-    cell : int
-        Its number.
-    """
+    """Run a profiled cell, of number `cell`, and show its profile when it has ended or failed."""
     try:
         yield
     except DistError:  # it did not begin
         raise
     except BaseException:
-        try:  # the pool may have ended; why the cell failed matters more
+        try:  # the pool may have ended, but why the cell failed matters more
             _report(pool, _that_respond(pool, ranks), cell)
         except DistError as error:
             print(f"The profile could not be fetched: {error.message}", file=sys.stderr)
@@ -90,13 +74,11 @@ def reported(pool: CurrentPool, ranks: Sequence[int], cell: int) -> Iterator[Non
 
 
 def _that_respond(pool: CurrentPool, ranks: Sequence[int]) -> list[int]:
-    """Leave out ranks that are stuck: their profile would be waited for until they are replaced."""
+    """Leave out stuck ranks: we would wait for their profile until they are replaced."""
     _, client = pool.require()
     said = pool.loop.run(client.status(ranks=ranks))
     if silent := [rank for rank in ranks if rank not in said and rank not in client.dead]:
-        verb = "does" if len(silent) == 1 else "do"
-        who = name_ranks(silent).capitalize()
-        print(f"{who} {verb} not respond, and told no profile.", file=sys.stderr)
+        print(f"No profile of {name_ranks(silent)}, which did not respond.", file=sys.stderr)
     return [rank for rank in ranks if rank not in silent]
 
 
@@ -123,14 +105,14 @@ def _report(pool: CurrentPool, ranks: Sequence[int], cell: int) -> None:
 
 
 def _new_file(name: str) -> Path:
-    """Return a name that no other trace has: other notebooks have a cell of that number, too."""
+    """Return the path of a new file: other notebooks may have a cell of the same number."""
     names = (f"{name}-{number}" for number in itertools.count(2))
     files = (Path(f"{one}.json.gz") for one in itertools.chain([name], names))
     return next(file for file in files if not file.exists()).resolve()
 
 
 def _show_table(table: list[tuple[str, ...]]) -> None:
-    """Show a table: a narrow notebook scrolls it, where it would break the lines of a text."""
+    """Show a table: a narrow notebook scrolls it, but would break the lines of a text."""
     lines = []
     for number, row in enumerate(table):
         tag = "td" if number else "th"
@@ -141,7 +123,7 @@ def _show_table(table: list[tuple[str, ...]]) -> None:
 
 
 def _link(name: str) -> None:
-    """Show where the trace is, as a link that downloads it; the file is beside the notebook."""
+    """Show a link that downloads the trace, which is beside the notebook."""
     perfetto = "https://ui.perfetto.dev"
     link = f'<a href="{quote(name)}" download="{escape(name)}">{escape(name)}</a>'
     viewer = f'<a href="{perfetto}" target="_blank" rel="noopener">{perfetto}</a>'

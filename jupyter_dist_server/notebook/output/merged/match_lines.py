@@ -1,66 +1,60 @@
-"""One sequence out of what several ranks show: each thing once, with the ranks that show it.
+"""One sequence of what several ranks show: each thing once, with the ranks that show it.
 
-Each rank has a cursor behind the last thing that it showed. What it shows next is looked for behind
-its cursor: found, it is the same thing; not found, it is a new one. So each rank's order is kept,
+Each rank has a cursor behind the last thing that it showed. What it shows next is searched behind
+its cursor: if found, it is the same thing, otherwise a new one. So each rank's order is kept,
 whatever is merged, and however late a rank is. Things that every running rank has passed, and the
 oldest of very many, are closed: nothing joins them any more.
 
-Between ranks, arrival says little: a new thing goes before what higher ranks have shown in the same
-step. Of the same step is what came at the same time, nearer to it than the rank's previous burst.
+The order of arrival says little about several ranks: a new thing goes before what higher ranks have
+shown in the same step. A step is what came at the same time, and closer to it than the rank's
+previous burst.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
 
-from .key_counts import Key, KeyCounts
+Key = str | tuple[str, str]
+"""What makes two things alike: a line of stdout is its own key, others include their kind."""
 
 OPEN = 20_000
-"""How many shown things may be joined by a rank that is late."""
+"""How many shown things a late rank may join."""
 _AHEAD = 2000
-"""How far behind a rank's cursor things are looked for."""
+"""How far behind a rank's cursor things are searched."""
 
 _SHORT = 200
-"""Up to how many things that were shown at the same time are put in the order of ranks."""
+"""Up to how many things shown at the same time are sorted by rank."""
 _TOGETHER = 2.0
-"""Seconds within which ranks count as showing things at the same time."""
+"""What ranks show within so many seconds counts as shown at the same time."""
 _BURST = 0.1
-"""Seconds for which what one rank shows is one burst."""
+"""What a rank shows within so many seconds is one burst."""
 
 
+@dataclass(eq=False, slots=True)
 class Entry:
-    """One thing that ranks show, or a block of lines until one of them is another rank's, too."""
+    """One thing that ranks show, or a block of lines until another rank shows one of them."""
 
-    __slots__ = ("key", "lines", "payload", "piece", "ranks", "since", "stream")
-
-    def __init__(
-        self,
-        key: Key,
-        ranks: int,
-        since: float,
-        payload: Any = None,
-        stream: str | None = None,
-        lines: list[str] | None = None,
-    ) -> None:
-        self.key = key
-        self.ranks = ranks
-        """Bit r is set if rank r shows it."""
-        self.since = since
-        self.payload = payload
-        """`None` for a line of text."""
-        self.stream = stream
-        """Which stream a line belongs to; `None` if it is not a line."""
-        self.lines = lines
-        """Those of a block, each its own key; the block's `key` is not in use."""
-        self.piece: Any = None
-        """Where in the notebook it is; `None` until it is there."""
+    key: Key
+    ranks: int
+    """Bit r is set if rank r shows it."""
+    since: float
+    payload: Any = None
+    """`None` for a line of text."""
+    stream: str | None = None
+    """A line's stream; `None` if it is not a line."""
+    lines: list[str] | None = None
+    """Those of a block, each its own key; the block's `key` is unused."""
+    piece: Any = None
+    """Where in the notebook it is; `None` until it is there."""
 
     @property
     def keys(self) -> Sequence[Key]:
-        """What others may show, too."""
+        """What other ranks may show, too."""
         return (self.key,) if self.lines is None else self.lines
 
     @property
@@ -86,29 +80,17 @@ class Burst(NamedTuple):
 
 
 class MergedLog:
-    """The sequence.
-
-    Parameters
-    ----------
-    ranks : iterable of int
-        Who adds to it.
-
-    Attributes
-    ----------
-    entries : list of Entry
-        The part that is still open.
-    drawn : int
-        How many of them, the first ones, are in the notebook.
-    size : int
-        How many things they are, each line of a block being one.
-    """
+    """The sequence."""
 
     def __init__(self, ranks: Iterable[int]) -> None:
         self.entries: list[Entry] = []
+        """Those that are still open."""
         self.drawn = 0
+        """How many of them, the first ones, are in the notebook."""
         self.size = 0
+        """How many things they are: each line of a block is one."""
         self._has_blocks = False
-        self._known = KeyCounts()
+        self._known: Counter[Key] = Counter()
         """The keys of `entries`."""
         self._running = set(ranks)
         self._cursors = dict.fromkeys(self._running, 0)
@@ -141,7 +123,7 @@ class MergedLog:
 
     def is_new(self, keys: Sequence[Key]) -> bool:
         """Whether nothing in the log is like any of these."""
-        return not self._known.has_any(keys)
+        return self._known.keys().isdisjoint(keys)
 
     def add_new(self, rank: int, entries: list[Entry]) -> None:
         """Add things of one rank, blocks of lines among them, that are all new."""
@@ -151,13 +133,7 @@ class MergedLog:
         self._cursors[rank] = place + len(entries)
 
     def add(self, rank: int, items: list[Entry]) -> list[Entry]:
-        """Merge what a rank shows next, no blocks.
-
-        Returns
-        -------
-        list of Entry
-            Those that may be drawn now: they have this rank, too, from now on, or are new.
-        """
+        """Merge what a rank shows next, no blocks; return what may be drawn now."""
         if not items:
             return []
         self._note_burst(rank, items[0].since)
@@ -190,7 +166,7 @@ class MergedLog:
             self._bursts[rank] = Burst(burst.begun, now, burst.before)
 
     def _place(self, rank: int, first: int, last: int, new: list[Entry]) -> int:
-        """Return a place for something new between two: before what higher ranks just showed."""
+        """Return a place between two for what is new: before what higher ranks just showed."""
         now, place = new[0].since, last
         same_step = max(now - _TOGETHER, (now + self._bursts[rank].before) / 2)
         while place > max(first, last - _SHORT):
@@ -205,7 +181,7 @@ class MergedLog:
     def _find(
         self, rank: int, at: int, items: list[Entry], joined: list[Entry]
     ) -> tuple[int, list[Entry]]:
-        """Find things further on; return the new cursor, and what is behind the last one found."""
+        """Search things further on; return the new cursor, and what follows the last one found."""
         places: dict[Key, list[int]] = {}
         for place in range(at, min(at + _AHEAD, len(self.entries))):
             places.setdefault(self.entries[place].key, []).append(place)
@@ -227,17 +203,17 @@ class MergedLog:
         return at + sum(len(entries) for _, entries in inserted), new
 
     def _accepts(self, place: int, new: list[Entry]) -> bool:
-        """Whether things can be put before an entry: text into text that can be drawn again."""
+        """Whether things can go before an entry: only text into text that can be drawn again."""
         piece = self.entries[place].piece
         return piece is None or all(piece.takes(entry) for entry in new)
 
     def _insert(self, place: int, entries: list[Entry]) -> None:
-        if place < self.drawn:  # what is put between drawn lines is drawn with them
+        if place < self.drawn:  # it is drawn with the lines around it
             self.entries[place].piece.insert(self.entries[place], entries)
             self.drawn += len(entries)
         self.entries[place:place] = entries
         keys = _keys(entries)
-        self._known.add(keys)
+        self._known.update(keys)
         self.size += len(keys)
         self._has_blocks = self._has_blocks or any(entry.lines for entry in entries)
         for rank, cursor in self._cursors.items():
@@ -245,7 +221,7 @@ class MergedLog:
                 self._cursors[rank] = cursor + len(entries)
 
     def beyond(self, most: int) -> int:
-        """Return how many of the first entries make it more than so many things."""
+        """Return how many of the first entries are in excess of so many things."""
         excess, count = self.size - most, 0
         while excess > 0:
             excess -= self.entries[count].size
@@ -253,17 +229,19 @@ class MergedLog:
         return count
 
     def close(self, count: int) -> list[Entry]:
-        """Take the first entries out: nothing joins them any more."""
+        """Take out the first entries: nothing joins them any more."""
         closed, self.entries = self.entries[:count], self.entries[count:]
         keys = _keys(closed)
-        self._known.remove(keys)
+        for key in keys:
+            if others := self._known.pop(key) - 1:
+                self._known[key] = others
         self.size -= len(keys)
         self.drawn = max(0, self.drawn - count)
         self._cursors = {rank: max(0, at - count) for rank, at in self._cursors.items()}
         return closed
 
     def _split_blocks(self) -> None:
-        """Make each line of each block an entry, for another rank to join."""
+        """Make each line of each block an entry that another rank can join."""
         places = [0]
         entries: list[Entry] = []
         for entry in self.entries:

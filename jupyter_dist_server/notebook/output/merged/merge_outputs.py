@@ -1,11 +1,11 @@
-"""Merge what N ranks show into what a notebook shows: identical output once, marked with its ranks.
+"""Merges what N ranks show: identical output appears once, marked with its ranks.
 
-A `Merger` takes outputs by rank and gives back what to publish. It knows no clock and publishes
-nothing itself, so every interleaving can be tested. Its cost is linear in the output, but for
+A `Merger` takes outputs by rank and returns what to publish. It has no clock and publishes nothing
+itself, so every interleaving can be tested. Its cost is linear in the output, except for
 `clear_output`, which shows again all that stays.
 
-Text that no other rank can show any more goes to the notebook's stream; other text is a display,
-and is drawn again when a rank that is late shows the same.
+Text that no other rank can show any more goes to the notebook's stream. Other text is a display,
+which is drawn again when a late rank shows the same.
 """
 
 from __future__ import annotations
@@ -23,28 +23,19 @@ from .shown_pieces import LARGE, Bars, Labels, Piece, RichPiece, TextPiece, port
 from .unfinished_lines import UnfinishedLines
 
 WINDOW = 0.04
-"""Seconds for which a thing waits for other ranks to show the same, before it is drawn."""
+"""How long a thing waits for other ranks to show the same before it is drawn, in seconds."""
 REDRAW_EVERY = 0.1
 """Seconds between two updates of the same display."""
 _FLOOD = 4000
-"""Lines that wait for nobody."""
+"""So many lines are drawn at once."""
 _BLOCK = 100
-"""Lines from which on those that come together, and are new, are kept together."""
+"""So many new lines or more that come together are one entry."""
 
 
 class Merger:
-    """Merge the outputs of one cell.
+    """Merges the outputs of one cell, whose displays have names that begin with `cell`.
 
-    Parameters
-    ----------
-    ranks : iterable of int
-        Where the cell runs.
-    world_size : int
-        Number of ranks in the pool; makes all labels equally wide.
-    cell : str
-        Distinguishes this cell's displays from those of others.
-    updates : bool
-        Whether displays can be drawn again; in a terminal they cannot.
+    Without `updates`, displays cannot be drawn again, as in a terminal.
     """
 
     def __init__(
@@ -60,7 +51,7 @@ class Merger:
         self._pieces: list[Piece] = []
         self._changed: list[Piece] = []
         self._displays: dict[str, Display] = {}
-        """The displays that may be updated, by their id in the notebook."""
+        """Those that may be updated, by their ID in the notebook."""
         self._unfinished = UnfinishedLines()
         self._bars: tuple[Bars, Entry] | None = None
         self._clear_before_next: set[int] = set()
@@ -86,7 +77,11 @@ class Merger:
         if kind == "error":
             self._add_error(rank, content)
         elif kind == "update_display_data":
-            self._update(rank, content)
+            own = own_id(rank, content)
+            display = Display(content["data"], content.get("metadata", {}), own, update=True)
+            if own and (shown := self._displays.get(own)):
+                shown.data, shown.metadata = display.data, display.metadata
+            self._out.append(display)
         elif (text := plain_text(rank, content)) is not None:
             lines = text.split("\n")
             self._add(rank, [Entry(line, 1 << rank, now, None, "stdout") for line in lines])
@@ -136,7 +131,7 @@ class Merger:
         display = Display(content["data"], content.get("metadata", {}), own)
         if own:
             self._displays[own] = display
-        # Displays that will be updated stay apart: their later states may differ.
+        # Displays with an ID are not merged: their later states may differ.
         key = own or json.dumps(content["data"], sort_keys=True)
         return Entry(("display", key), 1 << rank, now, display)
 
@@ -147,17 +142,10 @@ class Merger:
                 return
         self.errors.append(([rank], content))
 
-    def _update(self, rank: int, content: Content) -> None:
-        own = own_id(rank, content)
-        display = Display(content["data"], content.get("metadata", {}), own, update=True)
-        if own and (shown := self._displays.get(own)):
-            shown.data, shown.metadata = display.data, display.metadata
-        self._out.append(display)
-
     def _clear(self, rank: int) -> None:
         self._clear_before_next.discard(rank)
         self._unfinished.forget(rank)
-        self._draw_new(inf)  # what is not drawn yet is cleared like the rest
+        self._draw_new(inf)  # what is not drawn yet is cleared too
         self._log.close(len(self._log.entries))
         self._bars = None
         self._pieces = [piece for piece in self._pieces if piece.remove(rank)]
@@ -166,14 +154,14 @@ class Merger:
     # -- what goes out ----------------------------------------------------------------------
 
     def take(self, now: float, last: bool = False) -> list[Publication]:
-        """Return what is to be published now; with `last`, everything that is left."""
+        """Return what to publish now; with `last`, everything that is left."""
         if last:
             for rank in self.ranks:
                 self.finish(rank, now)
         return self._take(now, last)
 
     def take_all(self, rank: int, now: float) -> list[Publication]:
-        """Return all there is, lines that a rank has not finished too: it asks a question now."""
+        """Return all there is, also unfinished lines of a rank, which asks a question now."""
         if not self._updates:
             self._finish_lines(rank, now)
         return self._take(now, everything=True)
@@ -192,7 +180,7 @@ class Merger:
         return join_texts(published)
 
     def next_time(self, now: float) -> float | None:
-        """Return when `take` should be called again if nothing arrives; `None` is never."""
+        """Return when to call `take` again if nothing arrives; `None` is never."""
         times = [*self._unfinished.due(), *(piece.drawn + REDRAW_EVERY for piece in self._changed)]
         if self._redraw:
             times.append(self._last_redraw + REDRAW_EVERY)
@@ -201,7 +189,7 @@ class Merger:
         return min(times, default=None)
 
     def _draw_new(self, now: float) -> None:
-        """Put new entries into the notebook, but for those that may become others' in a moment."""
+        """Put new entries into the notebook, except those that another rank may show soon."""
         entries, drawn = self._log.entries, self._log.drawn
         settled = max(self._log.settled, drawn)
         end = len(entries)
@@ -269,7 +257,7 @@ class Merger:
 
     def _show_unfinished(self, now: float, everything: bool) -> None:
         if not self._updates or self._log.drawn < len(self._log.entries):
-            return  # what was printed before comes first
+            return  # earlier output comes first
         for place in self._unfinished.shown(now, everything):
             rank, row = place[0], self._unfinished.row(place)
             bars = self._unfinished.bars.get(place)
@@ -279,7 +267,7 @@ class Merger:
                 self._set_row(bars, rank, row)
 
     def _bars_for(self, rank: int, now: float) -> Bars:
-        """Return bars that this rank may join without its output changing order."""
+        """Return bars that a rank may join without changing the order of its output."""
         if self._bars and rank not in self._bars[0].rows:
             bars, entry = self._bars
             if not self._log.passed(rank, entry):

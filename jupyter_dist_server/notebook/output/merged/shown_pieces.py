@@ -1,4 +1,4 @@
-"""What a merged cell has put into the notebook, piece by piece, and how a piece looks."""
+"""The pieces of a merged cell's output in the notebook, and how they look."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ..publish import Display, Publication, Text
 from .match_lines import Entry
 
 SMALL = 20
-"""Lines up to which a piece of text grows, being drawn again each time."""
+"""A piece of text grows up to so many lines: each time, it is drawn again."""
 LARGE = 1000
 """Lines of the largest piece of text."""
 LONG_RUN = 10
-"""Lines from which on a label stands above lines of the same ranks, and not before each."""
+"""The label of so many lines is above them, instead of before each."""
 
 STREAM = "jupyter_dist_stream"
-"""Key in the metadata of text that is drawn again when its labels change: its stream's name."""
+"""Metadata key of text that is drawn again when its labels change: its stream's name."""
 KIND = "jupyter_dist_kind"
-"""Key in the metadata of other text of ours: `"label"` of the display below it, or `"bars"`."""
+"""Metadata key of other text of ours: `"label"` of the display below it, or `"bars"`."""
 
 _LIKE_LABEL = re.compile(r"^\[\d[\d,-]*\]", re.MULTILINE)
 
@@ -33,13 +33,7 @@ def members(ranks: int) -> list[int]:
 
 
 class Labels:
-    """Labels such as ``[0-3]``, of equal width.
-
-    Parameters
-    ----------
-    world_size : int
-        Number of ranks in the pool.
-    """
+    """Labels such as ``[0-3]``, of equal width."""
 
     def __init__(self, world_size: int) -> None:
         self._width = len(f"[0-{world_size - 1}]") if world_size > 1 else 3
@@ -52,7 +46,7 @@ class Labels:
         return self._labels[ranks]
 
     def before(self, ranks: int) -> str:
-        """Return the label to be put before a line."""
+        """Return the label before a line."""
         return self.plain(ranks).ljust(self._width) + " "
 
     def write(self, runs: list[tuple[int, list[str]]]) -> str:
@@ -60,7 +54,7 @@ class Labels:
         parts = []
         for ranks, lines in runs:
             text = "\n".join(lines) if len(lines) >= LONG_RUN else None
-            if text is None or _LIKE_LABEL.search(text):  # or it would seem another rank's
+            if text is None or _LIKE_LABEL.search(text):  # it would look like another rank's
                 label = self.before(ranks)
                 parts += [f"{label}{line}\n" for line in lines]
             else:
@@ -68,27 +62,47 @@ class Labels:
         return "".join(parts)
 
 
-class TextPiece:
-    """Lines of one stream.
+class Piece:
+    """A display, `drawn` when it was last drawn."""
 
-    Parameters
-    ----------
-    name : str
-        The display's id; empty for text that goes to the stream itself, for good.
-    stream : str
-        ``stdout`` or ``stderr``.
-    entries : list of Entry
-        The lines.
-    """
-
-    def __init__(self, name: str, stream: str, entries: list[Entry], labels: Labels) -> None:
+    def __init__(self, name: str, labels: Labels) -> None:
         self.name = name
-        self.stream = stream
         self.drawn = -1.0
         self._labels = labels
+
+    def takes(self, entry: Entry) -> bool:
+        """Whether an entry may be inserted."""
+        return False
+
+    def is_last(self, entry: Entry) -> bool:
+        """Whether an entry is its last one."""
+        return True
+
+    def close(self) -> None:
+        """Drop what is only needed while entries can change."""
+
+    def remove(self, rank: int) -> bool:
+        """Take a rank out; return whether anything is left."""
+        raise NotImplementedError
+
+    def draw(self, now: float) -> list[Publication]:
+        """Return how it looks."""
+        raise NotImplementedError
+
+    def _display(self, now: float, data: Content, metadata: Content) -> Display:
+        update, self.drawn = self.drawn >= 0, now
+        return Display(data, metadata, self.name, update)
+
+
+class TextPiece(Piece):
+    """Lines of one stream; without a name, they go to the stream itself, for good."""
+
+    def __init__(self, name: str, stream: str, entries: list[Entry], labels: Labels) -> None:
+        super().__init__(name, labels)
+        self.stream = stream
         self._entries: list[Entry] = []
         self._runs: list[tuple[int, list[str]]] = []
-        """What is left of `_entries` once the piece is closed."""
+        """What remains of `_entries` when the piece is closed."""
         self.extend(entries)
         if not name:
             self.close()
@@ -104,22 +118,19 @@ class TextPiece:
 
     def insert(self, before: Entry, entries: list[Entry]) -> None:
         """Put lines before one of its lines."""
-        place = self._entries.index(before)
-        self._entries[place:place] = entries
-        for entry in entries:
-            entry.piece = self
+        self._put(self._entries.index(before), 0, entries)
 
     def replace(self, block: Entry, lines: list[Entry]) -> None:
-        """Put its lines in the place of a block."""
+        """Replace a block by its lines."""
         if block in self._entries:  # a closed piece keeps none
-            place = self._entries.index(block)
-            self._entries[place : place + 1] = lines
-            for line in lines:
-                line.piece = self
+            self._put(self._entries.index(block), 1, lines)
 
     def extend(self, entries: list[Entry]) -> None:
         """Append lines."""
-        self._entries += entries
+        self._put(len(self._entries), 0, entries)
+
+    def _put(self, place: int, instead_of: int, entries: list[Entry]) -> None:
+        self._entries[place : place + instead_of] = entries
         for entry in entries:
             entry.piece = self
 
@@ -128,7 +139,7 @@ class TextPiece:
         return bool(self._entries) and self._entries[-1] is entry
 
     def close(self) -> None:
-        """Keep the text alone."""
+        """Keep only the text."""
         self._runs, self._entries = self._grouped(), []
 
     def _grouped(self) -> list[tuple[int, list[str]]]:
@@ -154,12 +165,11 @@ class TextPiece:
         data = {"text/plain": text.removesuffix("\n")}
         if self.stream == "stderr":
             data["application/vnd.jupyter.stderr"] = text
-        update, self.drawn = self.drawn >= 0, now
-        return [Display(data, {STREAM: self.stream}, self.name, update)]
+        return [self._display(now, data, {STREAM: self.stream})]
 
 
 def portions(entries: list[Entry], most: int) -> Iterator[list[Entry]]:
-    """Cut lines, and blocks that are not larger, into parts of at most so many lines."""
+    """Split lines, and blocks that are not larger, into parts of at most so many lines."""
     part: list[Entry] = []
     size = 0
     for entry in entries:
@@ -185,26 +195,13 @@ def _lines(entries: Iterable[Entry]) -> list[str]:
     return lines
 
 
-class RichPiece:
+class RichPiece(Piece):
     """Rich output, with its label above it."""
 
     def __init__(self, name: str, entry: Entry, labels: Labels) -> None:
-        self.name = name
-        self.drawn = -1.0
+        super().__init__(name, labels)
         self._entry = entry
-        self._labels = labels
         entry.piece = self
-
-    def takes(self, entry: Entry) -> bool:
-        """Whether an entry may be inserted."""
-        return False
-
-    def is_last(self, entry: Entry) -> bool:
-        """Whether an entry is its last one."""
-        return entry is self._entry
-
-    def close(self) -> None:
-        """Nothing changes: the entry is kept for drawing again."""
 
     def remove(self, rank: int) -> bool:
         """Take a rank out; return whether anything is left."""
@@ -213,31 +210,17 @@ class RichPiece:
 
     def draw(self, now: float) -> list[Publication]:
         """Return how it looks: after the first time, only the label can change."""
-        update, self.drawn = self.drawn >= 0, now
         text = {"text/plain": self._labels.plain(self._entry.ranks)}
-        label = Display(text, {KIND: "label"}, self.name, update)
-        return [label] if update else [label, self._entry.payload]
+        label = self._display(now, text, {KIND: "label"})
+        return [label] if label.update else [label, self._entry.payload]
 
 
-class Bars:
+class Bars(Piece):
     """Unfinished lines of several ranks, redrawn in place: progress bars."""
 
     def __init__(self, name: str, labels: Labels) -> None:
-        self.name = name
-        self.drawn = -1.0
+        super().__init__(name, labels)
         self.rows: dict[int, str] = {}
-        self._labels = labels
-
-    def takes(self, entry: Entry) -> bool:
-        """Whether an entry may be inserted."""
-        return False
-
-    def is_last(self, entry: Entry) -> bool:
-        """Whether an entry is its last one."""
-        return True
-
-    def close(self) -> None:
-        """Nothing changes: rows of bars are few."""
 
     def remove(self, rank: int) -> bool:
         """Take a rank out; return whether anything is left."""
@@ -254,9 +237,4 @@ class Bars:
             for row, ranks in rows.items()
             for line in row.split("\n")
         )
-        data: Content = {"text/plain": text}
-        update, self.drawn = self.drawn >= 0, now
-        return [Display(data, {KIND: "bars"}, self.name, update)]
-
-
-Piece = TextPiece | RichPiece | Bars
+        return [self._display(now, {"text/plain": text}, {KIND: "bars"})]
