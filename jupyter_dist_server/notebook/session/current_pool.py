@@ -151,7 +151,7 @@ class CurrentPool:
             if client.link.closed.is_set():
                 return self.attach()
             if not answers:
-                raise self._loop.run(client.link.silent_error())
+                raise self.loop.run(client.link.silent_error())
             self._end(record)
             return None
         if record and self._unreachable:
