@@ -1,5 +1,4 @@
 import type { INotebookTracker } from '@jupyterlab/notebook';
-import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
 import { Client } from '../model/client';
@@ -66,8 +65,7 @@ describe('PoolsModel', () => {
 
   beforeEach(async () => {
     server = await FakeServer.start();
-    const trans = nullTranslator.load('');
-    const client = new Client(server.settings, trans);
+    const client = new Client(server.settings);
     stream = new Stream({ client, minDelay: 10 });
     notebooks = new FakeNotebooks();
     model = new PoolsModel({
@@ -75,8 +73,7 @@ describe('PoolsModel', () => {
       stream,
       kernels: notebooks,
       telemetry: new Telemetry(stream),
-      queue: new FakeQueue(),
-      trans
+      queue: new FakeQueue()
     });
     const tracker = notebooks.tracker as unknown as INotebookTracker;
     current = new CurrentNotebook(tracker, model);
@@ -90,12 +87,11 @@ describe('PoolsModel', () => {
   });
 
   it('knows nothing before the server’s first list', async () => {
-    const trans = nullTranslator.load('');
-    const client = new Client(server.settings, trans);
+    const client = new Client(server.settings);
     const silent = new Stream({ client });
     const telemetry = new Telemetry(silent);
     const other = new PoolsModel({
-      ...{ client, stream: silent, kernels: notebooks, telemetry, trans },
+      ...{ client, stream: silent, kernels: notebooks, telemetry },
       queue: new FakeQueue()
     });
     expect(other.isKnown).toBe(false);

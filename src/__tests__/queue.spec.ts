@@ -1,4 +1,3 @@
-import { nullTranslator } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 
 import { Client } from '../model/client';
@@ -34,7 +33,7 @@ describe('QueueModel', () => {
     server = await FakeServer.start();
     answer('GET queue', { rows: [makeRow()], count: 1, notices: [] });
     answer('GET jobs', { jobs: [], count: 0 });
-    const client = new Client(server.settings, nullTranslator.load(''));
+    const client = new Client(server.settings);
     stream = new Stream({ client, minDelay: 5, maxDelay: 5 });
     const topics = new Telemetry(stream);
     queue = new QueueModel({ client, received: stream.received, topics });

@@ -1,6 +1,5 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
-import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
 import { ApiError } from '../model/client';
@@ -18,8 +17,6 @@ import {
   until
 } from './samples';
 import type { IFakeModel } from './samples';
-
-const trans = nullTranslator.load('');
 const pool = makePool({
   world_size: 4,
   ranks: [
@@ -39,19 +36,12 @@ beforeEach(() => {
   commands = new CommandRegistry();
   const app = { commands } as JupyterFrontEnd;
   const start = makeStart(model);
-  void commandsPlugin.activate(app, model, model, start, nullTranslator, null);
+  void commandsPlugin.activate(app, model, model, start, null);
   const panel = {
     sessionContext: { session: { kernel: { id: 'k1' } } }
   } as NotebookPanel;
   const tracker = { currentWidget: panel } as INotebookTracker;
-  void ranksPlugin.activate(
-    app,
-    model,
-    model,
-    nullTranslator,
-    tracker,
-    palette
-  );
+  void ranksPlugin.activate(app, model, model, tracker, palette);
 });
 
 /** Press a button of the dialog that says this. */
@@ -84,7 +74,7 @@ describe('what can be done with a rank', () => {
       execute: jest.fn()
     });
     const owner = document.body.appendChild(document.createElement('button'));
-    openRankMenu({ commands, trans }, 'p1', 3, { owner, x: 0, y: 0 });
+    openRankMenu({ commands }, 'p1', 3, { owner, x: 0, y: 0 });
     const menu = document.querySelector('.lm-Menu');
     const labels = [...(menu?.querySelectorAll('.lm-Menu-itemLabel') ?? [])];
     expect(

@@ -1,4 +1,3 @@
-import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
@@ -138,12 +137,7 @@ export function makeModel(changes: Changes = {}): IFakeModel {
 
 /** A start form that nobody has filled in. */
 export function makeStart(model: IFakeModel): StartModel {
-  return new StartModel(
-    model,
-    model,
-    new UiState(null, ''),
-    nullTranslator.load('')
-  );
+  return new StartModel(model, model, new UiState(null, ''));
 }
 
 /** Milliseconds: generous, as a machine may have other work. Jest's own limit is longer. */

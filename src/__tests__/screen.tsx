@@ -1,4 +1,3 @@
-import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import React, { act } from 'react';
 import { createRoot } from 'react-dom/client';
@@ -55,12 +54,11 @@ export function show(
     });
   }
   const clock = new Clock();
-  const trans = nullTranslator.load('');
   act(() =>
     root.render(
       <Part
         {...{ model, current: model, start, variables }}
-        {...{ uiState, commands, clock, trans }}
+        {...{ uiState, commands, clock }}
       />
     )
   );

@@ -1,5 +1,3 @@
-import { nullTranslator } from '@jupyterlab/translation';
-
 import { Client } from '../model/client';
 import type { StreamMessage } from '../model/contract';
 import { Stream } from '../model/stream';
@@ -14,7 +12,7 @@ describe('Stream', () => {
   beforeEach(async () => {
     server = await FakeServer.start();
     stream = new Stream({
-      client: new Client(server.settings, nullTranslator.load('')),
+      client: new Client(server.settings),
       minDelay: 10,
       maxDelay: 40
     });

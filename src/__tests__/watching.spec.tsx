@@ -28,8 +28,7 @@ function makePanel(stream: FakeStream, restored: Promise<unknown>): DistPanel {
     variables: new VariablesModel(model, model),
     uiState: new UiState(null, ''),
     commands: new CommandRegistry(),
-    clock: new Clock(),
-    trans: nullTranslator.load('')
+    clock: new Clock()
   };
   return new DistPanel(services, nullTranslator, restored);
 }

@@ -1,6 +1,5 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type {
   IApiError,
@@ -24,6 +23,7 @@ import type {
   JobState
 } from './queueContract';
 import type { IJobPlan, IJobRequest, ISubmitSchema } from './submitContract';
+import { trans } from './trans';
 import type { IVariables } from './variablesContract';
 
 const NAMESPACE = 'jupyter-dist';
@@ -55,10 +55,7 @@ export class ApiError extends Error implements IApiError {
  * The REST side of the server extension.
  */
 export class Client {
-  constructor(
-    readonly serverSettings: ServerConnection.ISettings,
-    private readonly _trans: TranslationBundle
-  ) {}
+  constructor(readonly serverSettings: ServerConnection.ISettings) {}
 
   /** Where the server pushes pool changes. */
   get streamUrl(): string {
@@ -226,8 +223,8 @@ export class Client {
       throw new ApiError(
         {
           code: 'unreachable',
-          message: this._trans.__('The Jupyter server does not respond.'),
-          hint: this._trans.__('Check that it is still running.')
+          message: trans.__('The Jupyter server does not respond.'),
+          hint: trans.__('Check that it is still running.')
         },
         0
       );
@@ -242,8 +239,8 @@ export class Client {
       throw new ApiError(
         {
           code: 'unreadable',
-          message: this._trans.__('The Jupyter server sent an invalid reply.'),
-          hint: this._trans.__('Check for a proxy between browser and server.')
+          message: trans.__('The Jupyter server sent an invalid reply.'),
+          hint: trans.__('Check for a proxy between browser and server.')
         },
         response.status
       );
@@ -263,10 +260,7 @@ export class Client {
         code: body.code ?? `http_${response.status}`,
         message:
           body.message ||
-          this._trans.__(
-            'The server responded with status %1.',
-            response.status
-          ),
+          trans.__('The server responded with status %1.', response.status),
         hint: body.hint ?? '',
         field: body.field,
         offers: body.offers

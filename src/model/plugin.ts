@@ -16,12 +16,8 @@ import { QueueModel } from './queueModel';
 import { IStartModel, StartModel } from './startModel';
 import { Stream } from './stream';
 import { Telemetry } from './telemetry';
-import {
-  ICurrentNotebook,
-  IPoolsModel,
-  SETTINGS_ID,
-  TRANSLATION_DOMAIN
-} from './tokens';
+import { ICurrentNotebook, IPoolsModel, SETTINGS_ID } from './tokens';
+import { loadTranslations } from './trans';
 import { UiState } from './uiState';
 
 /**
@@ -41,8 +37,8 @@ export const modelPlugin: JupyterFrontEndPlugin<IPoolsModel> = {
     translator: ITranslator,
     registry: ISettingRegistry | null
   ): IPoolsModel => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
-    const client = new Client(app.serviceManager.serverSettings, trans);
+    loadTranslations(translator);
+    const client = new Client(app.serviceManager.serverSettings);
     const stream = new Stream({ client });
     const telemetry = new Telemetry(stream);
     const { received } = stream;
@@ -51,8 +47,7 @@ export const modelPlugin: JupyterFrontEndPlugin<IPoolsModel> = {
       stream,
       kernels: new NotebookKernels(tracker),
       telemetry,
-      queue: new QueueModel({ client, received, topics: telemetry }),
-      trans
+      queue: new QueueModel({ client, received, topics: telemetry })
     });
     if (registry) {
       void follow(registry, model);
@@ -90,20 +85,18 @@ export const startPlugin: JupyterFrontEndPlugin<IStartModel> = {
   description: 'Remembers what was chosen for the pool of each notebook.',
   autoStart: true,
   provides: IStartModel,
-  requires: [IPoolsModel, ICurrentNotebook, ITranslator],
+  requires: [IPoolsModel, ICurrentNotebook],
   optional: [IStateDB],
   activate: (
     { serviceManager }: JupyterFrontEnd,
     pools: IPoolsModel,
     current: ICurrentNotebook,
-    translator: ITranslator,
     state: IStateDB | null
   ): IStartModel => {
     const choices = new UiState(state, 'jupyter-dist-server:start', {
       toKeep: draft => withoutValues(draft as Draft)
     });
-    const trans = translator.load(TRANSLATION_DOMAIN);
-    const model = new StartModel(pools, current, choices, trans);
+    const model = new StartModel(pools, current, choices);
     serviceManager.contents.fileChanged.connect((_, change) =>
       model.follow(change)
     );

@@ -1,4 +1,3 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { JSONExt } from '@lumino/coreutils';
 import type { PartialJSONValue } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
@@ -28,6 +27,7 @@ import type { Stream } from './stream';
 import type { ITelemetry } from './telemetry';
 import { LOAD, MAX_RANKS } from './tokens';
 import type { Connection, IPoolsModel } from './tokens';
+import { trans } from './trans';
 import type { IVariables } from './variablesContract';
 
 /**
@@ -39,7 +39,6 @@ export class PoolsModel implements IPoolsModel {
     this._stream = options.stream;
     this._gpus = new KnownGpus(options.client);
     this._kernels = options.kernels;
-    this._trans = options.trans;
     this.telemetry = options.telemetry;
     this.queue = options.queue;
     this._requests = new PoolRequests(
@@ -149,7 +148,7 @@ export class PoolsModel implements IPoolsModel {
       await this._requests.runMagic(
         kernelId,
         LOAD,
-        this._trans.__(
+        trans.__(
           'The ranks start, but the magics could not be loaded into this notebook.'
         )
       );
@@ -210,7 +209,7 @@ export class PoolsModel implements IPoolsModel {
     await this._requests.runMagic(
       kernelId,
       `%dist_mode ${isOn ? '-e' : '-d'}`,
-      this._trans.__('Could not switch "Run All Cells on Ranks".')
+      trans.__('Could not switch "Run All Cells on Ranks".')
     );
   }
 
@@ -277,7 +276,6 @@ export class PoolsModel implements IPoolsModel {
   private readonly _client: Client;
   private readonly _stream: Stream;
   private readonly _kernels: INotebookKernels;
-  private readonly _trans: TranslationBundle;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _requests: PoolRequests;
   private readonly _gpus: KnownGpus;
@@ -312,6 +310,5 @@ export namespace PoolsModel {
     kernels: INotebookKernels;
     telemetry: ITelemetry;
     queue: IQueueModel;
-    trans: TranslationBundle;
   }
 }

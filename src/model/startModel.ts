@@ -1,5 +1,4 @@
 import type { Contents } from '@jupyterlab/services';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Token } from '@lumino/coreutils';
 import type { ReadonlyPartialJSONValue } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
@@ -11,6 +10,7 @@ import { toChoice, errorsOf } from './draft';
 import type { Draft } from './draft';
 import { MAX_RANKS } from './tokens';
 import type { ICurrentNotebook, INotebook, IPoolsModel } from './tokens';
+import { trans } from './trans';
 import type { UiState } from './uiState';
 
 /**
@@ -49,8 +49,7 @@ export class StartModel implements IStartModel {
   constructor(
     private readonly _pools: IPoolsModel,
     current: ICurrentNotebook,
-    private readonly _choices: UiState,
-    private readonly _trans: TranslationBundle
+    private readonly _choices: UiState
   ) {
     this._schema = this._ranksOnly();
     _pools.changed.connect(this._onPools, this);
@@ -99,7 +98,7 @@ export class StartModel implements IStartModel {
   ): Promise<IStartChoice | null> {
     await Promise.all([this.load(), this._choices.ready]);
     const draft = this.draft(path);
-    const wrong = errorsOf(this._schema, draft, offer, this._trans);
+    const wrong = errorsOf(this._schema, draft, offer);
     return Object.keys(wrong).length
       ? null
       : toChoice(this._schema, draft, offer);
@@ -140,8 +139,8 @@ export class StartModel implements IStartModel {
       properties: {
         num_ranks: {
           type: 'integer',
-          title: this._trans.__('Ranks'),
-          description: this._trans.__('How many processes to start.'),
+          title: trans.__('Ranks'),
+          description: trans.__('How many processes to start.'),
           minimum: 1,
           maximum: MAX_RANKS,
           'x-widget': 'ranks'

@@ -15,9 +15,6 @@ import type { IQueueModel } from './queue';
 import type { ITelemetry } from './telemetry';
 import type { IVariables } from './variablesContract';
 
-/** The gettext domain of every string of this extension. */
-export const TRANSLATION_DOMAIN = 'jupyter_dist_server';
-
 /** The plugin whose settings are ours. */
 export const SETTINGS_ID = 'jupyter-dist-server:plugin';
 

@@ -1,5 +1,4 @@
 import type { OutputArea } from '@jupyterlab/outputarea';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Panel, Widget } from '@lumino/widgets';
 
 import { colourOf } from '../ui/meters';
@@ -24,10 +23,7 @@ type Text = Extract<Item, { kind: 'text' }>;
  * the first; what the tab does not show is hidden.
  */
 export class Layout {
-  constructor(
-    private readonly _area: OutputArea,
-    private readonly _trans: TranslationBundle
-  ) {
+  constructor(private readonly _area: OutputArea) {
     this._limit = _area.maxNumberOutputs;
   }
 
@@ -105,7 +101,7 @@ export class Layout {
     if (!block) {
       // Opened from a file, it is read from its beginning.
       const follows = Boolean(this._area.future);
-      block = new TextBlock(this._area.rendermime, this._trans, follows);
+      block = new TextBlock(this._area.rendermime, follows);
       this._blocks.set(item, block);
     }
     if (host && block.node.parentElement !== host) {

@@ -1,20 +1,17 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
+import { trans } from '../model/trans';
 
 /**
  * A field that leaves of a long output the lines with certain words: the browser's search finds only
  * those that are in the page.
  */
 export class LineFilter {
-  constructor(
-    private readonly _trans: TranslationBundle,
-    changed: () => void
-  ) {
+  constructor(changed: () => void) {
     this.node.className = 'jp-dist-LineFilter';
     // The notebook would take the keys.
     this.node.dataset.lmSuppressShortcuts = 'true';
     this._field.type = 'search';
     this._field.className = 'jp-mod-styled';
-    this._field.placeholder = _trans.__('Filter lines');
+    this._field.placeholder = trans.__('Filter lines');
     this._field.setAttribute('aria-label', this._field.placeholder);
     this._field.addEventListener('input', changed);
     this._field.addEventListener('keydown', event => {
@@ -38,8 +35,8 @@ export class LineFilter {
   /** Say how many lines are left. */
   count(found: number, all: number): void {
     const text = this.words
-      ? this._trans.__('%1 of %2 lines', found, all)
-      : this._trans._n('%1 line', '%1 lines', all);
+      ? trans.__('%1 of %2 lines', found, all)
+      : trans._n('%1 line', '%1 lines', all);
     // How many there are changes with all that is printed: nobody has asked for that.
     this._count.setAttribute('aria-live', this.words ? 'polite' : 'off');
     if (this._count.textContent !== text) {

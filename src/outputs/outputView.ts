@@ -1,9 +1,9 @@
 import type { IOutputAreaModel, OutputArea } from '@jupyterlab/outputarea';
 import type { IOutputModel } from '@jupyterlab/rendermime';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
 
+import { trans } from '../model/trans';
 import { kindOf, makeItem, textOf } from './item';
 import type { IHeader, Item } from './item';
 import { Owners, ranksOf } from './labels';
@@ -47,20 +47,17 @@ interface ITextChange {
  * The outputs of one cell on several ranks, as one of its views shows them.
  */
 export class OutputView {
-  private constructor(
-    private readonly _area: OutputArea,
-    trans: TranslationBundle
-  ) {
+  private constructor(private readonly _area: OutputArea) {
     _area.model.changed.connect(this._onChanged, this);
     _area.disposed.connect(this._onDisposed, this);
-    this._layout = new Layout(_area, trans);
+    this._layout = new Layout(_area);
   }
 
   /** The view of an output area; it stays when the cell runs again, and so does its tab. */
-  static of(area: OutputArea, trans?: TranslationBundle): OutputView | null {
+  static of(area: OutputArea): OutputView | null {
     let view = views.get(area);
     if (!view && trans) {
-      view = new OutputView(area, trans);
+      view = new OutputView(area);
       views.set(area, view);
     }
     return view ?? null;

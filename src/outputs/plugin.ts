@@ -9,10 +9,9 @@ import {
 } from '@jupyterlab/rendermime';
 import type { IOutputModel, IRenderMime } from '@jupyterlab/rendermime';
 import { ITranslator } from '@jupyterlab/translation';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Widget } from '@lumino/widgets';
 
-import { TRANSLATION_DOMAIN } from '../model/tokens';
+import { loadTranslations } from '../model/trans';
 import { kindOf, HEADER } from './item';
 import { OutputView } from './outputView';
 import { areaOf, TabBar } from './tabBar';
@@ -29,7 +28,10 @@ export const outputsPlugin: JupyterFrontEndPlugin<void> = {
     _: JupyterFrontEnd,
     rendermime: IRenderMimeRegistry,
     translator: ITranslator
-  ): void => addRenderers(rendermime, translator.load(TRANSLATION_DOMAIN))
+  ): void => {
+    loadTranslations(translator);
+    addRenderers(rendermime);
+  }
 };
 
 /** What the text of a cell on several ranks begins with. */
@@ -83,15 +85,12 @@ function isDrawnByView(widget: Widget, model: IRenderMime.IMimeModel): boolean {
 }
 
 /** Draw the header as tabs, and put our renderers of text in the place of JupyterLab's. */
-export function addRenderers(
-  rendermime: IRenderMimeRegistry,
-  trans: TranslationBundle
-): void {
+export function addRenderers(rendermime: IRenderMimeRegistry): void {
   rendermime.addFactory(
     {
       safe: true,
       mimeTypes: [HEADER],
-      createRenderer: () => new TabBar(trans)
+      createRenderer: () => new TabBar()
     },
     HEADER_RANK
   );

@@ -1,10 +1,10 @@
 import { Clipboard, DOMUtils } from '@jupyterlab/apputils';
 import { OutputArea } from '@jupyterlab/outputarea';
 import type { IRenderMime } from '@jupyterlab/rendermime';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { copyIcon } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 
+import { trans } from '../model/trans';
 import { HEADER, readHeader } from './item';
 import type { Tab } from './lines';
 import { OutputView } from './outputView';
@@ -19,20 +19,20 @@ const ODD = '○';
  * The tabs above the outputs of a cell on several ranks: what the header looks like.
  */
 export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
-  constructor(private readonly _trans: TranslationBundle) {
+  constructor() {
     super();
     this.addClass('jp-dist-OutputTabs');
     const bar = document.createElement('div');
     bar.className = 'jp-dist-OutputTabs-bar';
     this._list.className = 'jp-dist-OutputTabs-list';
     this._list.setAttribute('role', 'tablist');
-    this._list.setAttribute('aria-label', _trans.__('Output of ranks'));
+    this._list.setAttribute('aria-label', trans.__('Output of ranks'));
     // The notebook would take the arrow keys.
     this._list.dataset.lmSuppressShortcuts = 'true';
     this._list.addEventListener('keydown', event => this._onKey(event));
     this._marked.type = 'button';
     this._marked.className = 'jp-dist-OutputTabs-marked';
-    this._marked.title = this._trans.__('Next marked rank');
+    this._marked.title = trans.__('Next marked rank');
     this._marked.addEventListener('click', () => this._chooseMarked());
     bar.append(this._list, this._marked, this._makeCopyButton());
     this._note.className = 'jp-dist-OutputTabs-note';
@@ -53,7 +53,7 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     if (!area) {
       return;
     }
-    this._view = header && OutputView.of(area, this._trans);
+    this._view = header && OutputView.of(area);
     if (header) {
       this._view?.begin(header, this);
     } else {
@@ -86,7 +86,7 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
       button.tabIndex = isChosen ? 0 : -1;
       setText(
         button,
-        value === null ? this._trans.__('Merged') : `${value}`,
+        value === null ? trans.__('Merged') : `${value}`,
         error !== undefined ? FAILED : isOdd ? ODD : ''
       );
       const words = this._describe(value, error, isOdd);
@@ -100,7 +100,7 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     this._note.hidden = !isEmpty || tab === null;
     this._note.textContent = this._note.hidden
       ? ''
-      : this._trans.__('Rank %1 has no output.', tab);
+      : trans.__('Rank %1 has no output.', tab);
   }
 
   /** Say how many ranks are marked. */
@@ -115,10 +115,10 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     const other = this._marks.length - bad;
     const parts: [string, string][] = [];
     if (bad > 0) {
-      parts.push([FAILED, this._trans._n('%1 failed', '%1 failed', bad)]);
+      parts.push([FAILED, trans._n('%1 failed', '%1 failed', bad)]);
     }
     if (other > 0) {
-      parts.push([ODD, this._trans._n('%1 differs', '%1 differ', other)]);
+      parts.push([ODD, trans._n('%1 differs', '%1 differ', other)]);
     }
     const words = parts.map(part => part.join(' ')).join('  ');
     if (this._marked.textContent !== words) {
@@ -146,14 +146,14 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
 
   private _describe(value: Tab, error: string | undefined, isOdd: boolean) {
     if (value === null) {
-      return this._trans.__('Merged');
+      return trans.__('Merged');
     }
     if (error !== undefined) {
-      return this._trans.__('Rank %1, failed: %2', value, error);
+      return trans.__('Rank %1, failed: %2', value, error);
     }
     return isOdd
-      ? this._trans.__('Rank %1, differs from most ranks', value)
-      : this._trans.__('Rank %1', value);
+      ? trans.__('Rank %1, differs from most ranks', value)
+      : trans.__('Rank %1', value);
   }
 
   private _button(index: number): HTMLButtonElement {
@@ -205,7 +205,7 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
 
   private _makeCopyButton(): HTMLElement {
     const button = document.createElement('button');
-    const label = this._trans.__('Copy all of this tab');
+    const label = trans.__('Copy all of this tab');
     button.type = 'button';
     button.className = 'jp-dist-OutputTabs-copy';
     button.title = label;

@@ -1,5 +1,3 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { Lines, Tab } from './lines';
 import { LineFilter } from './lineFilter';
 import { LongText } from './longText';
@@ -17,7 +15,6 @@ const FLOWING_SIZE = 50_000;
 export class TextBlock {
   constructor(
     private readonly _drawing: Drawing,
-    private readonly _trans: TranslationBundle,
     private readonly _follows: boolean
   ) {
     this.node.className = 'jp-dist-TextBlock';
@@ -49,8 +46,8 @@ export class TextBlock {
   private _scroll(parts: readonly Lines[], tab: Tab, lines: number): void {
     this._redraw = () => this._scroll(parts, tab, lines);
     if (!this._long) {
-      this._long = new LongText(this._drawing, this._trans, this._follows);
-      this._filter = new LineFilter(this._trans, () => this._redraw());
+      this._long = new LongText(this._drawing, this._follows);
+      this._filter = new LineFilter(() => this._redraw());
       this._rows = [];
       this.node.replaceChildren(this._filter.node, this._long.node);
     }

@@ -2,6 +2,7 @@ import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import type { IPoolsModel } from '../model/tokens';
+import { trans } from '../model/trans';
 import { CopyButton, Note } from '../ui/controls';
 import { useModel } from '../ui/useModel';
 import { formatMoment } from '../words/format';
@@ -27,10 +28,7 @@ export function isStale({ connection }: IPoolsModel): boolean {
 /**
  * How we stand with the server, when that is not simply well.
  */
-export function ConnectionNote({
-  model,
-  trans
-}: IPanelServices): JSX.Element | null {
+export function ConnectionNote({ model }: IPanelServices): JSX.Element | null {
   const connection = useModel(model, ({ connection }) => connection);
   const isKnown = useModel(model, ({ isKnown }) => isKnown);
   const retry = (
@@ -79,7 +77,7 @@ export function ConnectionNote({
           </p>
           <pre className="jp-dist-Log">{ENABLE_COMMAND}</pre>
           <div className="jp-dist-Actions">
-            <CopyButton text={ENABLE_COMMAND} trans={trans} />
+            <CopyButton text={ENABLE_COMMAND} />
             {retry}
           </div>
         </div>

@@ -6,16 +6,11 @@ import type {
 import { ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator } from '@jupyterlab/translation';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IApiError, IPool } from '../model/contract';
 import { IStartModel } from '../model/startModel';
-import {
-  CommandIDs,
-  ICurrentNotebook,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../model/tokens';
+import { CommandIDs, ICurrentNotebook, IPoolsModel } from '../model/tokens';
+import { trans } from '../model/trans';
 import { UiState } from '../model/uiState';
 import { VariablesModel } from '../model/variables';
 import { Clock } from '../ui/clock';
@@ -45,7 +40,6 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     state: IStateDB | null,
     palette: ICommandPalette | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const panel = new DistPanel(
       {
         model,
@@ -54,8 +48,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
         variables: new VariablesModel(current, model),
         uiState: new UiState(state, 'jupyter-dist-server:panel'),
         commands: app.commands,
-        clock: new Clock(),
-        trans
+        clock: new Clock()
       },
       translator,
       app.restored
@@ -76,12 +69,11 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
         panel.showQueue();
       }
     });
-    addToPalette(palette, trans, [CommandIDs.openPanel, CommandIDs.showQueue]);
+    addToPalette(palette, [CommandIDs.openPanel, CommandIDs.showQueue]);
     const open = () => app.shell.activateById(panel.id);
-    showErrors(current, panel, open, trans);
-    const openIts = ({ name }: IPool) =>
-      void openNotebook(name, app.commands, trans);
-    notifyWhenReady(model, openIts, trans);
+    showErrors(current, panel, open);
+    const openIts = ({ name }: IPool) => void openNotebook(name, app.commands);
+    notifyWhenReady(model, openIts);
   }
 };
 
@@ -91,8 +83,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
 export function showErrors(
   current: ICurrentNotebook,
   panel: { readonly isVisible: boolean },
-  open: () => void,
-  trans: TranslationBundle
+  open: () => void
 ): void {
   // Who comes back to a notebook has seen its error.
   const known = new WeakSet<IApiError>();

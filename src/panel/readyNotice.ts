@@ -1,9 +1,9 @@
 import { Notification } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IPool } from '../model/contract';
 import type { IPoolsModel } from '../model/tokens';
+import { trans } from '../model/trans';
 import { cutName } from '../words/queueWords';
 
 /**
@@ -11,8 +11,7 @@ import { cutName } from '../words/queueWords';
  */
 export function notifyWhenReady(
   model: IPoolsModel,
-  open: (pool: IPool) => void,
-  trans: TranslationBundle
+  open: (pool: IPool) => void
 ): void {
   const waiting = new Set<string>();
   model.changed.connect(() => {

@@ -2,8 +2,8 @@ import { Notification, showErrorMessage } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import type { Contents } from '@jupyterlab/services';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
+import { trans } from '../model/trans';
 import { download } from '../ui/download';
 import { askPerfetto, PERFETTO, sendTrace } from './perfetto';
 
@@ -13,8 +13,7 @@ import { askPerfetto, PERFETTO, sendTrace } from './perfetto';
 export async function openTrace(
   path: string,
   contents: Contents.IManager,
-  settings: ServerConnection.ISettings,
-  trans: TranslationBundle
+  settings: ServerConnection.ISettings
 ): Promise<void> {
   // At once: browsers let pages open windows only as long as a click is fresh.
   const viewer = window.open(PERFETTO);

@@ -6,7 +6,8 @@ import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { CommandIDs, TRANSLATION_DOMAIN } from '../model/tokens';
+import { CommandIDs } from '../model/tokens';
+import { loadTranslations, trans } from '../model/trans';
 import { openTrace } from './openTrace';
 import { isTrace, TRACE, TraceView } from './traceView';
 
@@ -28,7 +29,7 @@ export const profilePlugin: JupyterFrontEndPlugin<void> = {
     translator: ITranslator,
     browsers: IFileBrowserFactory | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
+    loadTranslations(translator);
     const { contents, serverSettings } = serviceManager;
 
     /** The one file that is selected, if it is a trace. */
@@ -49,7 +50,7 @@ export const profilePlugin: JupyterFrontEndPlugin<void> = {
       execute: async ({ path }) => {
         const file = typeof path === 'string' ? path : selected();
         if (file !== null) {
-          await openTrace(file, contents, serverSettings, trans);
+          await openTrace(file, contents, serverSettings);
         }
       }
     });
@@ -60,7 +61,7 @@ export const profilePlugin: JupyterFrontEndPlugin<void> = {
         createRenderer: ({ resolver }) => {
           const open = (path: string) =>
             void commands.execute(CommandIDs.openTrace, { path });
-          return new TraceView(resolver, open, trans);
+          return new TraceView(resolver, open);
         }
       },
       RANK

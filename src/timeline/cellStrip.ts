@@ -1,7 +1,7 @@
 import { PathExt } from '@jupyterlab/coreutils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { ICellRun } from '../model/cells';
+import { trans } from '../model/trans';
 import { sayCell, sayCells } from './cellWords';
 import type { ICellWords } from './cellWords';
 import { chipsIn } from './chips';
@@ -34,11 +34,10 @@ export class CellStrip {
   constructor(
     private readonly _parent: HTMLElement,
     private readonly _model: TimelineModel,
-    private readonly _trans: TranslationBundle,
     private readonly _options: ICellStripOptions
   ) {
     _parent.setAttribute('role', 'group');
-    _parent.setAttribute('aria-label', _trans.__('Cells on ranks'));
+    _parent.setAttribute('aria-label', trans.__('Cells on ranks'));
     _parent.addEventListener('keydown', this._onKey);
   }
 
@@ -58,7 +57,7 @@ export class CellStrip {
     }
     return paths.length > 1
       ? paths.map(path => PathExt.basename(path))
-      : [this._trans.__('cells')];
+      : [trans.__('cells')];
   }
 
   /** Show what ran on so many pixels of the page. */
@@ -115,9 +114,7 @@ export class CellStrip {
 
   private _say({ cells }: IChip): ICellWords {
     const { now, pools } = this._model;
-    return cells.length > 1
-      ? sayCells(cells, this._trans)
-      : sayCell(cells[0], now, pools, this._trans);
+    return cells.length > 1 ? sayCells(cells) : sayCell(cells[0], now, pools);
   }
 
   private _onClick({ cells }: IChip): void {

@@ -1,5 +1,4 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
+import { trans } from '../model/trans';
 import { findLongWait } from '../model/waiting';
 import {
   formatMoment,
@@ -26,11 +25,10 @@ export interface ICellWords {
 export function sayCell(
   run: ICellRun,
   now: number,
-  pools: IPoolsModel,
-  trans: TranslationBundle
+  pools: IPoolsModel
 ): ICellWords {
   const { cell, start, end, stretches, name } = run;
-  const took = sayTook((end ?? now) - start, trans);
+  const took = sayTook((end ?? now) - start);
   const list = formatRanks(stretches.map(({ rank }) => rank));
   const wait = end === null ? findWait(run, now, pools) : null;
   return {
@@ -50,8 +48,8 @@ export function sayCell(
     title: joinSentences([
       end === null
         ? // Without how long: whoever hears it would hear it anew each second.
-          sayRunning(run, list, now, trans)
-        : sayOver(run, list, took, formatClock(end, true), trans),
+          sayRunning(run, list, now)
+        : sayOver(run, list, took, formatClock(end, true)),
       wait
         ? trans._n(
             'Rank %2 waits for %3.',
@@ -69,8 +67,7 @@ export function sayCell(
 function sayRunning(
   { cell, start, stretches }: ICellRun,
   ranks: string,
-  now: number,
-  trans: TranslationBundle
+  now: number
 ): string {
   const count = stretches.length;
   const since = formatMoment(start, now);
@@ -96,8 +93,7 @@ function sayOver(
   { cell, start, stretches }: ICellRun,
   ranks: string,
   took: string,
-  until: string,
-  trans: TranslationBundle
+  until: string
 ): string {
   const count = stretches.length;
   const since = formatClock(start, true);
@@ -124,10 +120,7 @@ function sayOver(
 }
 
 /** What is said of cells that are too narrow to tell apart. */
-export function sayCells(
-  runs: readonly ICellRun[],
-  trans: TranslationBundle
-): ICellWords {
+export function sayCells(runs: readonly ICellRun[]): ICellWords {
   const last = runs[runs.length - 1];
   return {
     parts: [trans._n('%1 cell', '%1 cells', runs.length)],
@@ -141,8 +134,8 @@ export function sayCells(
   };
 }
 
-function sayTook(seconds: number, trans: TranslationBundle): string {
-  return seconds < 1 ? trans.__('< 1 s') : formatStopwatch(seconds, trans);
+function sayTook(seconds: number): string {
+  return seconds < 1 ? trans.__('< 1 s') : formatStopwatch(seconds);
 }
 
 /** Who waits for whom, where that is known: `0–2` for `3`. */

@@ -2,9 +2,9 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { ICellRun } from '../model/cells';
+import { trans } from '../model/trans';
 import { notify } from '../ui/notify';
 
 /** Milliseconds to read a sentence; without them it would not be shown at all. */
@@ -16,8 +16,7 @@ const LONG = 5000;
 export async function jumpTo(
   run: ICellRun,
   app: JupyterFrontEnd,
-  tracker: INotebookTracker,
-  trans: TranslationBundle
+  tracker: INotebookTracker
 ): Promise<void> {
   const name = PathExt.basename(run.name);
   let panel: NotebookPanel | null;
@@ -26,7 +25,7 @@ export async function jumpTo(
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     const words = trans.__('%1 could not be opened: %2', name, why);
-    notify(words, 'error', { autoClose: LONG }, trans);
+    notify(words, 'error', { autoClose: LONG });
     return;
   }
   if (!panel) {
@@ -35,8 +34,7 @@ export async function jumpTo(
         ? trans.__('%1 could not be opened.', name)
         : trans.__('The ranks were started without a notebook.'),
       'warning',
-      { autoClose: LONG },
-      trans
+      { autoClose: LONG }
     );
     return;
   }
@@ -62,8 +60,7 @@ export async function jumpTo(
       ? trans.__('That cell is not in %1.', name)
       : trans.__('Cell [%1] is not in %2 any more.', `${run.cell}`, name),
     'info',
-    { autoClose: LONG },
-    trans
+    { autoClose: LONG }
   );
 }
 

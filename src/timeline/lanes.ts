@@ -1,7 +1,6 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { IRankRun } from '../model/cells';
 import type { ILanes, Spans } from '../model/cellContract';
+import { trans } from '../model/trans';
 import type { Scale } from './scale';
 
 /** What ranks do in a cell that is profiled, as far as it is told apart. */
@@ -9,7 +8,7 @@ export const LANES = ['compute', 'communication', 'waiting'] as const;
 
 type Lane = (typeof LANES)[number];
 
-export function nameLane(lane: Lane, trans: TranslationBundle): string {
+export function nameLane(lane: Lane): string {
   switch (lane) {
     case 'compute':
       return trans.__('compute');
@@ -33,8 +32,7 @@ export function lanesIn(
 /** For how many seconds of a stretch of time ranks did what: `profiled: compute 2.10 s, …`. */
 export function sayLanes(
   all: readonly ILanes[],
-  [from, to]: readonly [number, number],
-  trans: TranslationBundle
+  [from, to]: readonly [number, number]
 ): string {
   if (!all.length) {
     return '';

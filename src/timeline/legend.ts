@@ -1,5 +1,4 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
+import { trans } from '../model/trans';
 import { element } from './element';
 import { LANES, lanesIn, nameLane } from './lanes';
 import type { TimelineModel } from './model';
@@ -10,8 +9,7 @@ import type { TimelineModel } from './model';
 export class Legend {
   constructor(
     parent: HTMLElement,
-    private readonly _model: TimelineModel,
-    trans: TranslationBundle
+    private readonly _model: TimelineModel
   ) {
     this._node = element(parent, 'jp-dist-Timeline-legend');
     element(this._node, '', 'span').textContent = trans.__(
@@ -20,7 +18,7 @@ export class Legend {
     for (const lane of LANES) {
       const entry = element(this._node, 'jp-dist-Timeline-lane', 'span');
       entry.dataset.lane = lane;
-      entry.append(nameLane(lane, trans));
+      entry.append(nameLane(lane));
     }
   }
 

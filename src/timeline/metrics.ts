@@ -1,6 +1,5 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { IGpu, Values } from '../model/gpuContract';
+import { trans } from '../model/trans';
 import { formatBytes, formatMemory } from '../words/format';
 
 /** What the curves can show. */
@@ -15,10 +14,7 @@ export type ChartMetric = (typeof METRICS)[number];
 /** How many minutes they can show. */
 export const RANGES = [1, 5, 15, 60] as const;
 
-export function nameMetric(
-  metric: ChartMetric,
-  trans: TranslationBundle
-): string {
+export function nameMetric(metric: ChartMetric): string {
   switch (metric) {
     case 'utilization':
       return trans.__('Utilization');
@@ -32,11 +28,7 @@ export function nameMetric(
 }
 
 /** A value and what it is of: `utilization: 64 %`. */
-export function sayMetric(
-  metric: ChartMetric,
-  value: string,
-  trans: TranslationBundle
-): string {
+export function sayMetric(metric: ChartMetric, value: string): string {
   switch (metric) {
     case 'utilization':
       return trans.__('utilization: %1', value);
@@ -54,17 +46,14 @@ export function sayMetric(
  *
  * The words are translated once: for each value that would take longer than to draw it.
  */
-export function valueFormat(
-  metric: ChartMetric,
-  trans: TranslationBundle
-): (value: number) => string {
+export function valueFormat(metric: ChartMetric): (value: number) => string {
   const rounded = (words: string) => (value: number) =>
     words.replace('%1', `${Math.round(value)}`);
   switch (metric) {
     case 'utilization':
       return rounded(trans.__('%1 %', '%1'));
     case 'memory_used':
-      return value => formatBytes(value, trans);
+      return value => formatBytes(value);
     case 'power':
       return rounded(trans.__('%1 W', '%1'));
     case 'temperature':
@@ -73,14 +62,10 @@ export function valueFormat(
 }
 
 /** What stands at the upper edge of a chart: `100 %`. */
-export function formatTop(
-  metric: ChartMetric,
-  top: number,
-  trans: TranslationBundle
-): string {
+export function formatTop(metric: ChartMetric, top: number): string {
   return metric === 'memory_used'
-    ? formatMemory(top, trans)
-    : valueFormat(metric, trans)(top);
+    ? formatMemory(top)
+    : valueFormat(metric)(top);
 }
 
 /** The value at the upper edge of a GPU's chart, the lower one being 0. */

@@ -1,7 +1,6 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import { serverTime } from '../model/serverTime';
 import type { IPoolsModel } from '../model/tokens';
+import { trans } from '../model/trans';
 import { formatMoment, joinSentences } from '../words/format';
 import type { TimelineModel } from './model';
 
@@ -14,10 +13,12 @@ export interface INothing {
 /**
  * What is shown in place of curves, or null if there are GPUs to show.
  */
-export function sayNothing(
-  { connection, allGpus, gpus, gpusError }: IPoolsModel,
-  trans: TranslationBundle
-): INothing | null {
+export function sayNothing({
+  connection,
+  allGpus,
+  gpus,
+  gpusError
+}: IPoolsModel): INothing | null {
   if (allGpus.length) {
     return null;
   }
@@ -52,10 +53,7 @@ export function sayNothing(
 /**
  * Why the curves are not what they should be; empty if they are.
  */
-export function sayTrouble(
-  { pools, error }: TimelineModel,
-  trans: TranslationBundle
-): string {
+export function sayTrouble({ pools, error }: TimelineModel): string {
   const { connection, telemetry, allGpus } = pools;
   if (connection.state === 'stale') {
     return trans.__(

@@ -1,5 +1,4 @@
 import type { Toolbar } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import {
   HTMLSelect,
   ReactWidget,
@@ -11,6 +10,7 @@ import {
 } from '@jupyterlab/ui-components';
 import React from 'react';
 
+import { trans } from '../model/trans';
 import { download } from '../ui/download';
 import { METRICS, RANGES, nameMetric } from './metrics';
 import type { ChartMetric } from './metrics';
@@ -29,11 +29,7 @@ const pauseIcon = new LabIcon({
 /**
  * Fill the toolbar of a timeline.
  */
-export function fillToolbar(
-  toolbar: Toolbar,
-  timeline: Timeline,
-  trans: TranslationBundle
-): void {
+export function fillToolbar(toolbar: Toolbar, timeline: Timeline): void {
   const { model } = timeline;
   const add = (name: string, render: () => JSX.Element) => {
     const item = ReactWidget.create(
@@ -45,7 +41,7 @@ export function fillToolbar(
     <Choice
       label={trans.__('Metric')}
       value={model.metric}
-      options={METRICS.map(metric => [metric, nameMetric(metric, trans)])}
+      options={METRICS.map(metric => [metric, nameMetric(metric)])}
       choose={metric => (model.metric = metric as ChartMetric)}
     />
   ));
@@ -64,7 +60,7 @@ export function fillToolbar(
     <Choice
       label={trans.__('GPUs')}
       value={model.choice.selection}
-      options={SELECTIONS.map(one => [one, nameSelection(one, trans)])}
+      options={SELECTIONS.map(one => [one, nameSelection(one)])}
       choose={selection => model.choose({ selection: selection as Selection })}
     />
   ));
@@ -146,7 +142,7 @@ export function fillToolbar(
   ));
 }
 
-function nameSelection(selection: Selection, trans: TranslationBundle): string {
+function nameSelection(selection: Selection): string {
   switch (selection) {
     case 'used':
       return trans.__('GPUs in use');

@@ -1,14 +1,14 @@
 import { Clipboard } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button, ellipsesIcon } from '@jupyterlab/ui-components';
 import React, { forwardRef, useState } from 'react';
 
+import { trans } from '../model/trans';
+
 interface ICopyButtonProps {
   text: string;
-  trans: TranslationBundle;
 }
 
-export function CopyButton({ text, trans }: ICopyButtonProps): JSX.Element {
+export function CopyButton({ text }: ICopyButtonProps): JSX.Element {
   const [isCopied, setIsCopied] = useState(false);
   return (
     <Button

@@ -1,4 +1,3 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
 
@@ -12,7 +11,6 @@ export interface IMenuPlace {
 
 export interface IMenuServices {
   commands: CommandRegistry;
-  trans: TranslationBundle;
 }
 
 /** Below a button. */

@@ -1,7 +1,7 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
 import type { ISegment } from '../model/gpuUse';
+import { trans } from '../model/trans';
 import { joinFacts } from '../words/format';
 
 const COLOURS = 8;
@@ -82,14 +82,13 @@ interface IPercentProps {
   value: number | null;
   /** What is shown of it. */
   children: React.ReactNode;
-  trans: TranslationBundle;
 }
 
 /**
  * How busy something is, as a number.
  */
 export function Percent(props: IPercentProps): JSX.Element {
-  const { label, title, value, children, trans } = props;
+  const { label, title, value, children } = props;
   const percent = Math.round(value ?? 0);
   return (
     <span

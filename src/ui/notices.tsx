@@ -1,7 +1,7 @@
 import { closeIcon } from '@jupyterlab/ui-components';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useState } from 'react';
 
+import { trans } from '../model/trans';
 import type { UiState } from '../model/uiState';
 import { focusFirst, Note } from './controls';
 import { useModel } from './useModel';
@@ -16,14 +16,13 @@ interface INoticesProps {
   of: string;
   notices: readonly string[];
   uiState: UiState;
-  trans: TranslationBundle;
 }
 
 /**
  * Sentences that need no action; more than one fold into a line, and each can be dismissed for good.
  */
 export function Notices(props: INoticesProps): JSX.Element | null {
-  const { of, uiState, trans } = props;
+  const { of, uiState } = props;
   const [isOpen, setIsOpen] = useState(false);
   const dismissed = useModel(uiState, state => state.get(DISMISSED)) as
     string[] | undefined;

@@ -1,5 +1,6 @@
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { trans } from '../model/trans';
 
 /** Characters of a notification that JupyterLab shows. */
 const SHOWN = 140;
@@ -10,8 +11,7 @@ const SHOWN = 140;
 export function notify(
   words: string,
   type: Notification.TypeOptions,
-  { actions = [], ...options }: Omit<Notification.IOptions<never>, 'type'>,
-  trans: TranslationBundle
+  { actions = [], ...options }: Omit<Notification.IOptions<never>, 'type'>
 ): void {
   const show = {
     label: trans.__('Show'),

@@ -1,8 +1,8 @@
 import { Dialog } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button, ReactWidget } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
 
+import { trans } from '../model/trans';
 import { formatTime } from '../words/format';
 import { textOf } from '../words/rankTexts';
 import type { IBlock } from '../words/rankTexts';
@@ -10,7 +10,6 @@ import { CopyButton } from './controls';
 
 interface ITextProps {
   load: () => Promise<IBlock[]>;
-  trans: TranslationBundle;
 }
 
 /**
@@ -20,7 +19,6 @@ export async function showTexts(
   title: string,
   props: ITextProps
 ): Promise<void> {
-  const { trans } = props;
   const body = ReactWidget.create(<Texts {...props} />);
   const dialog = new TextDialog({
     title,
@@ -53,7 +51,7 @@ interface ILoaded {
 }
 
 /** The texts; the last ones stay in sight while newer ones are on their way. */
-function Texts({ load, trans }: ITextProps): JSX.Element {
+function Texts({ load }: ITextProps): JSX.Element {
   const [round, setRound] = useState(0);
   const [loaded, setLoaded] = useState<ILoaded | null>(null);
   const isLoading = loaded?.round !== round;
@@ -85,11 +83,7 @@ function Texts({ load, trans }: ITextProps): JSX.Element {
           {trans.__('Refresh')}
         </Button>
         {loaded && (
-          <CopyButton
-            key={loaded.time}
-            text={textOf(loaded.blocks)}
-            trans={trans}
-          />
+          <CopyButton key={loaded.time} text={textOf(loaded.blocks)} />
         )}
       </div>
       {loaded?.blocks.map(block => (

@@ -1,4 +1,4 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
+import { trans } from '../model/trans';
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -9,10 +9,7 @@ const MOST_RUNS = 4;
 /**
  * How long, in its largest unit: `41 s`, `12 min`, `3 h`.
  */
-export function formatDuration(
-  seconds: number,
-  trans: TranslationBundle
-): string {
+export function formatDuration(seconds: number): string {
   const whole = clean(seconds);
   if (whole < MINUTE) {
     return trans.__('%1 s', whole);
@@ -28,10 +25,7 @@ export function formatDuration(
 /**
  * How long, to the second below an hour: `3 min 51 s`.
  */
-export function formatStopwatch(
-  seconds: number,
-  trans: TranslationBundle
-): string {
+export function formatStopwatch(seconds: number): string {
   const whole = clean(seconds);
   if (whole < MINUTE) {
     return trans.__('%1 s', whole);
@@ -54,7 +48,7 @@ function clean(seconds: number): number {
 /**
  * Memory: `80 GiB`.
  */
-export function formatMemory(bytes: number, trans: TranslationBundle): string {
+export function formatMemory(bytes: number): string {
   return trans.__('%1 GiB', Math.round(bytes / 2 ** 30));
 }
 
@@ -69,7 +63,7 @@ export function formatUsed(bytes: number): string {
 /**
  * Memory of any size: `12 B`, `3.4 KiB`, `512 MiB`, `31.2 GiB`.
  */
-export function formatBytes(bytes: number, trans: TranslationBundle): string {
+export function formatBytes(bytes: number): string {
   if (bytes < 2 ** 10) {
     return trans.__('%1 B', Math.round(bytes));
   }
@@ -86,7 +80,7 @@ export function formatBytes(bytes: number, trans: TranslationBundle): string {
  * How fast a link is in use, as link makers count it, with the two digits that are known of it:
  * `120 MB/s`, `1.2 GB/s`, `12 GB/s`.
  */
-export function formatRate(rate: number, trans: TranslationBundle): string {
+export function formatRate(rate: number): string {
   return rate < 1e9
     ? trans.__('%1 MB/s', Math.round(rate / 1e6))
     : trans.__('%1 GB/s', (rate / 1e9).toFixed(rate < 1e10 ? 1 : 0));

@@ -1,7 +1,6 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { IApiError, IPool, IStack } from '../model/contract';
 import type { IPoolsModel } from '../model/tokens';
+import { trans } from '../model/trans';
 import { formatRanks } from './format';
 
 /** A piece of text to read, or why there is none. */
@@ -16,8 +15,7 @@ export interface IBlock {
 export async function loadStacks(
   model: IPoolsModel,
   pool: IPool,
-  ranks: readonly number[],
-  trans: TranslationBundle
+  ranks: readonly number[]
 ): Promise<IBlock[]> {
   const failures: IBlock[] = [];
   const stacks = await Promise.all(
@@ -25,7 +23,7 @@ export async function loadStacks(
       try {
         return await model.stack(pool.id, rank);
       } catch (error) {
-        failures.push(failure(rank, error as IApiError, trans));
+        failures.push(failure(rank, error as IApiError));
         return null;
       }
     })
@@ -44,23 +42,18 @@ export async function loadStacks(
 export async function loadLog(
   model: IPoolsModel,
   pool: IPool,
-  rank: number,
-  trans: TranslationBundle
+  rank: number
 ): Promise<IBlock[]> {
   try {
     const { lines } = await model.log(pool.id, rank);
     const nothing = trans.__('Rank %1 has written nothing to stderr.', rank);
     return [{ heading: '', text: lines.join('\n') || nothing, error: null }];
   } catch (error) {
-    return [failure(rank, error as IApiError, trans)];
+    return [failure(rank, error as IApiError)];
   }
 }
 
-function failure(
-  rank: number,
-  error: IApiError,
-  trans: TranslationBundle
-): IBlock {
+function failure(rank: number, error: IApiError): IBlock {
   return { heading: trans.__('rank %1', rank), text: '', error };
 }
 

@@ -1,6 +1,5 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { IVerdict } from '../model/gpuContract';
+import { trans } from '../model/trans';
 import type { IAbsence, ILongWait, INotedWait, IWait } from '../model/waiting';
 import { joinSentences, listRanks } from './format';
 
@@ -11,13 +10,10 @@ interface IWaitWords {
 }
 
 /** The same, in the server's words if it knows more. */
-export function sayNotedWait(
-  { verdict, wait }: INotedWait,
-  trans: TranslationBundle
-): IWaitWords {
+export function sayNotedWait({ verdict, wait }: INotedWait): IWaitWords {
   if (verdict) {
     const { kind, sentence, hint } = verdict;
-    const head = headOf(verdict, trans);
+    const head = headOf(verdict);
     return {
       head,
       rest:
@@ -28,11 +24,11 @@ export function sayNotedWait(
             : sentence
     };
   }
-  return wait ? sayLongWait(wait, trans) : { head: '', rest: '' };
+  return wait ? sayLongWait(wait) : { head: '', rest: '' };
 }
 
 /** The verdict in few words, as a sentence. */
-function headOf(verdict: IVerdict, trans: TranslationBundle): string {
+function headOf(verdict: IVerdict): string {
   const { kind, ranks, op } = verdict;
   const list = listRanks(ranks);
   switch (kind) {
@@ -73,16 +69,13 @@ function headOf(verdict: IVerdict, trans: TranslationBundle): string {
 /**
  * What keeps ranks waiting: `Rank 3 never joined all_reduce #412.`, `Rank 3 is idle. Ranks 0–2 wait at cell [7], line 12.`
  */
-export function sayLongWait(
-  wait: ILongWait,
-  trans: TranslationBundle
-): IWaitWords {
+export function sayLongWait(wait: ILongWait): IWaitWords {
   const { waits, absences } = wait;
   const [longest, ...others] = waits;
   if (absences.length === 0) {
     return {
       head: trans.__('The ranks wait in different collectives.'),
-      rest: joinSentences(waits.map(wait => sayWaitIn(wait, trans)))
+      rest: joinSentences(waits.map(wait => sayWaitIn(wait)))
     };
   }
   const { ranks, mayCome } = blamed(wait);
@@ -105,18 +98,15 @@ export function sayLongWait(
           call
         ),
     rest: joinSentences([
-      ...absences.map(absence => sayAbsence(absence, trans)),
-      ...others.map(wait => sayWaitIn(wait, trans)),
-      sayWaitAt(longest, trans)
+      ...absences.map(absence => sayAbsence(absence)),
+      ...others.map(wait => sayWaitIn(wait)),
+      sayWaitAt(longest)
     ])
   };
 }
 
 /** Where there is little room: `rank 3 never joined all_reduce #412`. */
-export function sayWaitShortly(
-  wait: ILongWait,
-  trans: TranslationBundle
-): string {
+export function sayWaitShortly(wait: ILongWait): string {
   if (wait.absences.length === 0) {
     return trans.__('ranks wait in different collectives');
   }
@@ -141,12 +131,9 @@ export function sayWaitShortly(
 }
 
 /** Where there is little room, in the server's words if it knows more. */
-export function sayNotedWaitShortly(
-  { verdict, wait }: INotedWait,
-  trans: TranslationBundle
-): string {
+export function sayNotedWaitShortly({ verdict, wait }: INotedWait): string {
   if (wait) {
-    return sayWaitShortly(wait, trans);
+    return sayWaitShortly(wait);
   }
   if (verdict?.kind === 'contradiction') {
     return trans.__('ranks wait for an unknown reason');
@@ -175,10 +162,7 @@ function blamed({ waits, absences }: ILongWait): {
   };
 }
 
-function sayAbsence(
-  { state, ranks }: IAbsence,
-  trans: TranslationBundle
-): string {
+function sayAbsence({ state, ranks }: IAbsence): string {
   const list = listRanks(ranks);
   const count = ranks.length;
   switch (state) {
@@ -211,10 +195,7 @@ function sayAbsence(
 }
 
 /** `Ranks 0–2 wait at cell [7], line 12.` */
-function sayWaitAt(
-  { ranks, cell, line }: IWait,
-  trans: TranslationBundle
-): string {
+function sayWaitAt({ ranks, cell, line }: IWait): string {
   const list = listRanks(ranks);
   const count = ranks.length;
   if (cell !== null && line !== null) {
@@ -248,7 +229,7 @@ function sayWaitAt(
 }
 
 /** `Ranks 0–2 wait in all_reduce at cell [7], line 12.` */
-function sayWaitIn(wait: IWait, trans: TranslationBundle): string {
+function sayWaitIn(wait: IWait): string {
   const { ranks, cell, line } = wait;
   const list = listRanks(ranks);
   const call = nameCall(wait);

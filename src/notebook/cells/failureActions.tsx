@@ -1,6 +1,5 @@
 import type { Cell } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button, ReactWidget } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import { JSONExt } from '@lumino/coreutils';
@@ -13,6 +12,7 @@ import type { IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs } from '../../model/tokens';
 import type { IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { silentRanks } from '../../model/waiting';
 import { useModel } from '../../ui/useModel';
 import { listRanks } from '../../words/format';
@@ -51,9 +51,9 @@ export class FailureActions {
     pool: string,
     failed: Failures[string]
   ): ReactWidget {
-    const { model, commands, trans } = this._options;
+    const { model, commands } = this._options;
     const bar = ReactWidget.create(
-      <FailureButtons {...{ pool, ...failed, model, commands, trans }} />
+      <FailureButtons {...{ pool, ...failed, model, commands }} />
     );
     bar.addClass('jp-dist-FailureActions');
     // In a cell that is not drawn yet it would come first, and JupyterLab would not draw it.
@@ -74,7 +74,6 @@ export namespace FailureActions {
     panel: NotebookPanel;
     model: IPoolsModel;
     commands: CommandRegistry;
-    trans: TranslationBundle;
   }
 }
 
@@ -108,11 +107,10 @@ interface IFailureButtonsProps {
   silent: number[];
   model: IPoolsModel;
   commands: CommandRegistry;
-  trans: TranslationBundle;
 }
 
 function FailureButtons(props: IFailureButtonsProps): JSX.Element {
-  const { pool, dead, silent, model, commands, trans } = props;
+  const { pool, dead, silent, model, commands } = props;
   const isPending = useModel(model, model => model.hasRequest(pool));
   const restart = (args: ReadonlyPartialJSONObject, label: string) => (
     <Button
@@ -138,8 +136,7 @@ function FailureButtons(props: IFailureButtonsProps): JSX.Element {
             listRanks(dead)
           )
         )}
-      {silent.length > 0 &&
-        restart({ ranks: silent }, sayRestart(silent, trans))}
+      {silent.length > 0 && restart({ ranks: silent }, sayRestart(silent))}
       {dead.slice(0, MOST_LOGS).map(rank => (
         <Button
           key={rank}

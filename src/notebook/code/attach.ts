@@ -7,12 +7,8 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
 import { NotebookKernels } from '../../model/notebook';
-import {
-  CommandIDs,
-  IPoolsModel,
-  LOAD,
-  TRANSLATION_DOMAIN
-} from '../../model/tokens';
+import { CommandIDs, IPoolsModel, LOAD } from '../../model/tokens';
+import { trans } from '../../model/trans';
 
 /**
  * Gives a pool that has lost its kernel to the current notebook, which may have lost its kernel as well.
@@ -28,7 +24,6 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
     model: IPoolsModel,
     translator: ITranslator
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const kernels = new NotebookKernels(tracker);
     const dialogs = new SessionContextDialogs({ translator });
     commands.addCommand(CommandIDs.attachPool, {

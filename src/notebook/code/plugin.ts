@@ -5,7 +5,8 @@ import type {
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { CommandIDs, PANEL_ID, TRANSLATION_DOMAIN } from '../../model/tokens';
+import { CommandIDs, PANEL_ID } from '../../model/tokens';
+import { loadTranslations, trans } from '../../model/trans';
 import { insertCode } from '../../ui/codeCells';
 
 /**
@@ -21,7 +22,7 @@ export const codePlugin: JupyterFrontEndPlugin<void> = {
     tracker: INotebookTracker,
     translator: ITranslator
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
+    loadTranslations(translator);
     const { commands, shell } = app;
     app.commands.addCommand(CommandIDs.insertCode, {
       label: ({ label }) =>

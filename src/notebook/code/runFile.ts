@@ -7,16 +7,12 @@ import { PathExt } from '@jupyterlab/coreutils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import { ITranslator } from '@jupyterlab/translation';
 
 import { isKernelAttached, poolOf } from '../../model/contract';
 import { isPython } from '../../model/notebook';
 import { IStartModel } from '../../model/startModel';
-import {
-  CommandIDs,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../../model/tokens';
+import { CommandIDs, IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { ranksIcon } from '../../ui/icons';
 import { addToPalette } from '../../ui/palette';
 import { quote, startCode } from '../../words/startCode';
@@ -30,13 +26,12 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:run-file',
   description: 'Runs Python files from the file browser on ranks.',
   autoStart: true,
-  requires: [IPoolsModel, IStartModel, ITranslator],
+  requires: [IPoolsModel, IStartModel],
   optional: [IFileBrowserFactory, INotebookTracker, ICommandPalette],
   activate: (
     { commands, serviceManager }: JupyterFrontEnd,
     model: IPoolsModel,
     start: IStartModel,
-    translator: ITranslator,
     browsers: IFileBrowserFactory | null,
     notebooks: INotebookTracker | null,
     palette: ICommandPalette | null
@@ -44,7 +39,6 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
     if (!browsers) {
       return;
     }
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const { contents } = serviceManager;
 
     /** The one file that is selected, if it is Python. */
@@ -67,7 +61,7 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
       const choice = start.isChosen(path)
         ? await start.choice(path, model.defaultRanks)
         : null;
-      return [startCode(choice ?? {}, trans)];
+      return [startCode(choice ?? {})];
     };
     const runInNew = async (file: string): Promise<void> => {
       const sources = [
@@ -140,6 +134,6 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
-    addToPalette(palette, trans, [CommandIDs.runFile]);
+    addToPalette(palette, [CommandIDs.runFile]);
   }
 };

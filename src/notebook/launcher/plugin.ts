@@ -8,7 +8,8 @@ import { ILauncher } from '@jupyterlab/launcher';
 import { ITranslator } from '@jupyterlab/translation';
 import { LabIcon } from '@jupyterlab/ui-components';
 
-import { CommandIDs, TRANSLATION_DOMAIN } from '../../model/tokens';
+import { CommandIDs } from '../../model/tokens';
+import { loadTranslations, trans } from '../../model/trans';
 import { addToPalette } from '../../ui/palette';
 import { firstCells, makeNotebook } from './newNotebook';
 
@@ -28,7 +29,7 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
     browser: IDefaultFileBrowser | null,
     palette: ICommandPalette | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
+    loadTranslations(translator);
     commands.addCommand(CommandIDs.newNotebook, {
       label: args =>
         args.isPalette
@@ -42,7 +43,7 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
           const path = await makeNotebook(
             serviceManager,
             folder ?? '',
-            firstCells(trans)
+            firstCells()
           );
           return (await commands.execute('docmanager:open', {
             path
@@ -56,7 +57,7 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
-    addToPalette(palette, trans, [CommandIDs.newNotebook]);
+    addToPalette(palette, [CommandIDs.newNotebook]);
     launcher?.add({
       command: CommandIDs.newNotebook,
       // The launcher knows its own sections by JupyterLab's word for them.

@@ -5,15 +5,11 @@ import type {
 import { ICommandPalette, IToolbarWidgetRegistry } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import { ITranslator } from '@jupyterlab/translation';
 
 import { hasMode, poolOf } from '../../model/contract';
 import { IStartModel } from '../../model/startModel';
-import {
-  CommandIDs,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../../model/tokens';
+import { CommandIDs, IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { addToPalette } from '../../ui/palette';
 import { RanksButton } from './ranksButton';
 
@@ -24,17 +20,15 @@ export const toolbarPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:toolbar',
   description: "Shows a notebook's ranks in its toolbar.",
   autoStart: true,
-  requires: [IPoolsModel, IStartModel, INotebookTracker, ITranslator],
+  requires: [IPoolsModel, IStartModel, INotebookTracker],
   optional: [IToolbarWidgetRegistry],
   activate: (
     { commands, shell }: JupyterFrontEnd,
     model: IPoolsModel,
     start: IStartModel,
     tracker: INotebookTracker,
-    translator: ITranslator,
     toolbars: IToolbarWidgetRegistry | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     toolbars?.addFactory<NotebookPanel>('Notebook', 'dist-ranks', panel => {
       const makeCurrent = () => {
         if (tracker.currentWidget !== panel) {
@@ -42,7 +36,7 @@ export const toolbarPlugin: JupyterFrontEndPlugin<void> = {
         }
       };
       return new RanksButton({
-        ...{ panel, model, start, commands, makeCurrent, trans }
+        ...{ panel, model, start, commands, makeCurrent }
       });
     });
   }
@@ -55,16 +49,14 @@ export const modePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:mode',
   description: 'Has all cells of a notebook run on its ranks.',
   autoStart: true,
-  requires: [IPoolsModel, INotebookTracker, ITranslator],
+  requires: [IPoolsModel, INotebookTracker],
   optional: [ICommandPalette],
   activate: (
     { commands }: JupyterFrontEnd,
     model: IPoolsModel,
     tracker: INotebookTracker,
-    translator: ITranslator,
     palette: ICommandPalette | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const command = CommandIDs.toggleMode;
     const kernelId = () =>
       tracker.currentWidget?.sessionContext.session?.kernel?.id;
@@ -88,7 +80,7 @@ export const modePlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
-    addToPalette(palette, trans, [command]);
+    addToPalette(palette, [command]);
     const notify = () => commands.notifyCommandChanged(command);
     model.changed.connect(notify);
     tracker.currentChanged.connect(notify);

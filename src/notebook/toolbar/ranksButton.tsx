@@ -1,5 +1,4 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownIcon, ReactWidget } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
@@ -12,6 +11,7 @@ import type { IStartModel } from '../../model/startModel';
 import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs } from '../../model/tokens';
 import type { IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { silentRanks } from '../../model/waiting';
 import { warningIcon } from '../../ui/icons';
 import { isSame } from '../../ui/useModel';
@@ -42,7 +42,7 @@ export class RanksButton extends ReactWidget {
   }
 
   protected render(): JSX.Element | null {
-    const { model, panel, trans } = this._options;
+    const { model, panel } = this._options;
     const { state } = model.connection;
     const pool = this._pool;
     const isOffered = pool !== null || isPython(panel.sessionContext);
@@ -59,9 +59,8 @@ export class RanksButton extends ReactWidget {
           isKnown={model.isKnown}
           isOpen={this._menu.isAttached}
           open={button => this._open(button)}
-          trans={trans}
         />
-        {isOn && <ModeButton end={() => this._endMode()} trans={trans} />}
+        {isOn && <ModeButton end={() => this._endMode()} />}
       </>
     );
   }
@@ -90,9 +89,9 @@ export class RanksButton extends ReactWidget {
 
   /** Null when it has ended as it was told to. */
   private get _pool(): IPool | null {
-    const { model, trans } = this._options;
+    const { model } = this._options;
     const pool = poolOf(this._kernelId, model.pools.values());
-    return pool && poolState(pool, trans) ? pool : null;
+    return pool && poolState(pool) ? pool : null;
   }
 
   private _open(button: HTMLElement): void {
@@ -150,7 +149,6 @@ export namespace RanksButton {
     commands: CommandRegistry;
     /** Make the panel the current one, if it is not. */
     makeCurrent: () => void;
-    trans: TranslationBundle;
   }
 }
 
@@ -162,12 +160,11 @@ interface IRanksLabelProps {
   isKnown: boolean;
   isOpen: boolean;
   open: (button: HTMLElement) => void;
-  trans: TranslationBundle;
 }
 
 function RanksLabel(props: IRanksLabelProps): JSX.Element {
-  const { pool, silent, isStale, isKnown, isOpen, open, trans } = props;
-  const state = pool && poolState(pool, trans, silent);
+  const { pool, silent, isStale, isKnown, isOpen, open } = props;
+  const state = pool && poolState(pool, silent);
   const unknown = trans.__('No connection to the server yet.');
   const mood = isStale ? 'stale' : (state?.mood ?? 'none');
   return (
@@ -176,7 +173,7 @@ function RanksLabel(props: IRanksLabelProps): JSX.Element {
       className={`jp-dist-RanksButton jp-mod-${mood}`}
       aria-haspopup="menu"
       aria-expanded={isOpen}
-      title={isKnown ? explain(pool, state, isStale, trans) : unknown}
+      title={isKnown ? explain(pool, state, isStale) : unknown}
       onClick={event => {
         // A toolbar gives the focus to its notebook when a click leaves it elsewhere, such as in the menu.
         event.stopPropagation();
@@ -188,20 +185,14 @@ function RanksLabel(props: IRanksLabelProps): JSX.Element {
       ) : (
         <span className="jp-dist-RanksButton-dot" />
       )}
-      <span>
-        {isKnown ? count(pool, state, trans) : trans.__('Ranks: %1', '–')}
-      </span>
+      <span>{isKnown ? count(pool, state) : trans.__('Ranks: %1', '–')}</span>
       <caretDownIcon.react tag="span" className="jp-dist-RanksButton-caret" />
     </button>
   );
 }
 
 /** `Ranks: 4`, `Ranks · starting 1/4`, `Ranks: 4 · rank 1 died`. */
-function count(
-  pool: IPool | null,
-  state: IPoolState | null,
-  trans: TranslationBundle
-): string {
+function count(pool: IPool | null, state: IPoolState | null): string {
   if (!pool || !state) {
     return trans.__('Ranks: %1', 0);
   }
@@ -216,8 +207,7 @@ function count(
 function explain(
   pool: IPool | null,
   state: IPoolState | null,
-  isStale: boolean,
-  trans: TranslationBundle
+  isStale: boolean
 ): string {
   if (isStale) {
     return trans.__('The connection to the server is lost.');
@@ -228,7 +218,7 @@ function explain(
   return pool.reason
     ? pool.reason.message
     : joinFacts([
-        countRanks(pool.world_size, trans),
+        countRanks(pool.world_size),
         state.words,
         formatBackend(pool.backend)
       ]);
@@ -236,13 +226,12 @@ function explain(
 
 interface IModeButtonProps {
   end: () => void;
-  trans: TranslationBundle;
 }
 
 /**
  * Only there while all cells run on ranks, as that changes what every cell means.
  */
-function ModeButton({ end, trans }: IModeButtonProps): JSX.Element {
+function ModeButton({ end }: IModeButtonProps): JSX.Element {
   return (
     <button
       type="button"

@@ -1,8 +1,8 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useEffect } from 'react';
 
 import type { IGpu, NumberMetric } from '../../model/gpuContract';
 import type { IReading } from '../../model/reading';
+import { trans } from '../../model/trans';
 import { colourOf } from '../../ui/meters';
 import { useModel } from '../../ui/useModel';
 import { Missing, Value } from '../../ui/value';
@@ -26,7 +26,7 @@ interface IGpuDetailsProps extends IPanelServices {
  * What runs on a GPU, and its other metrics; PCIe is read only while this is open.
  */
 export function GpuDetails(props: IGpuDetailsProps): JSX.Element {
-  const { id, gpu, reading, model, trans } = props;
+  const { id, gpu, reading, model } = props;
   const { telemetry } = model;
   useEffect(() => {
     const watching = telemetry.watch('pcie');
@@ -36,19 +36,14 @@ export function GpuDetails(props: IGpuDetailsProps): JSX.Element {
     <div id={id} className="jp-dist-GpuDetails">
       <Processes {...props} />
       <dl>
-        {metricsOf(trans).map(({ label, metrics, format }) => (
+        {metricsOf().map(({ label, metrics, format }) => (
           <div key={label}>
             <dt>{label}</dt>
             <dd>
               {metrics.map((metric, index) => (
                 <React.Fragment key={metric}>
                   {index > 0 && ' / '}
-                  <Value
-                    metric={metric}
-                    reading={reading}
-                    format={format}
-                    trans={trans}
-                  />
+                  <Value metric={metric} reading={reading} format={format} />
                 </React.Fragment>
               ))}
             </dd>
@@ -68,7 +63,7 @@ export function GpuDetails(props: IGpuDetailsProps): JSX.Element {
 }
 
 function Processes(props: IGpuDetailsProps): JSX.Element {
-  const { label, reading, model, current, trans } = props;
+  const { label, reading, model, current } = props;
   const own = useModel(current, ({ pool }) => pool);
   const pools = useModel(model, ({ pools }) => pools);
   const { processes } = reading;
@@ -93,9 +88,9 @@ function Processes(props: IGpuDetailsProps): JSX.Element {
             data-colour={who.kind === 'rank' ? colourOf(who.rank) : undefined}
           >
             <div className="jp-dist-Spread">
-              <span>{sayWho(process, { pools, own }, trans)}</span>
+              <span>{sayWho(process, { pools, own })}</span>
               <span>
-                {memory === null ? unknown : formatBytes(memory, trans)}
+                {memory === null ? unknown : formatBytes(memory)}
                 {sm !== null && ` · ${trans.__('SM %1 %', Math.round(sm))}`}
               </span>
             </div>
@@ -115,10 +110,10 @@ interface IMetricRow {
   format: (value: number) => string;
 }
 
-function metricsOf(trans: TranslationBundle): IMetricRow[] {
+function metricsOf(): IMetricRow[] {
   const percent = (value: number) => trans.__('%1 %', Math.round(value));
   const megahertz = (value: number) => trans.__('%1 MHz', Math.round(value));
-  const rate = (value: number) => formatRate(value, trans);
+  const rate = (value: number) => formatRate(value);
   const plain = (value: number) => `${value}`;
   return [
     {

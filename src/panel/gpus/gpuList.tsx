@@ -7,6 +7,7 @@ import { isInUse } from '../../model/gpuUse';
 import { serverTime } from '../../model/serverTime';
 import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { Note } from '../../ui/controls';
 import { isSame, useModel } from '../../ui/useModel';
 import { saySpan } from '../../words/load';
@@ -23,7 +24,7 @@ const SHOW_ALL = 'showAllGpus';
  * The GPUs of the machine and how busy they are, or why there are none.
  */
 export function GpuList(services: IPanelServices): JSX.Element {
-  const { model, current, uiState, commands, trans } = services;
+  const { model, current, uiState, commands } = services;
   const gpus = useModel(model, ({ gpus }) => gpus);
   const gpusError = useModel(model, ({ gpusError }) => gpusError);
   const isLost = useModel(model, isStale);
@@ -88,7 +89,7 @@ export function GpuList(services: IPanelServices): JSX.Element {
       )}
       {all.length > 0 && (
         <>
-          <p className="jp-dist-quiet">{saySpan('gpu', span, trans)}</p>
+          <p className="jp-dist-quiet">{saySpan('gpu', span)}</p>
           {Object.keys(nodes).length > 0 && (
             <p className="jp-dist-NodeHead">
               <strong>{trans.__('This machine')}</strong>
@@ -214,10 +215,7 @@ function useFolded({ model }: IPanelServices, all: Card[]): Card[] {
 /**
  * What stands beside the section's title: `8 · 5 in use`, `none`.
  */
-export function GpuSummary({
-  model,
-  trans
-}: IPanelServices): JSX.Element | null {
+export function GpuSummary({ model }: IPanelServices): JSX.Element | null {
   const inventory = useModel(model, ({ gpus }) => gpus);
   const gpus = useModel(model, ({ allGpus }) => allGpus);
   const isEmpty = useModel(model, hasNothingToShow);
@@ -245,7 +243,7 @@ interface IMigCardProps extends IPanelServices {
  * A GPU that is divided, and its MIG instances.
  */
 function MigCard(props: IMigCardProps): JSX.Element {
-  const { instances, trans } = props;
+  const { instances } = props;
   const [{ index, name, node, parent }] = instances;
   const where = node ? trans.__('%1 on %2', index, node) : `${index}`;
   const label = trans.__('GPU %1', where);

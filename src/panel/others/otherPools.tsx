@@ -6,6 +6,7 @@ import { foreignLeases } from '../../model/leases';
 import type { IForeignLease } from '../../model/leases';
 import { gpusOfJobs } from '../../model/queueContract';
 import { serverTime } from '../../model/serverTime';
+import { trans } from '../../model/trans';
 import { isSame, useModel } from '../../ui/useModel';
 import { formatMoment, joinFacts, namePid } from '../../words/format';
 import { hasNothingToShow } from '../connectionNote';
@@ -17,7 +18,7 @@ import { OtherPool } from './otherPool';
  * the leases of other servers and users.
  */
 export function OtherPools(services: IPanelServices): JSX.Element {
-  const { model, trans } = services;
+  const { model } = services;
   const pools = useOtherPools(services);
   const leases = useForeignLeases(services);
   if (useModel(model, hasNothingToShow)) {
@@ -51,7 +52,7 @@ export function OtherPools(services: IPanelServices): JSX.Element {
 export function OtherPoolsSummary(
   services: IPanelServices
 ): JSX.Element | null {
-  const { model, trans } = services;
+  const { model } = services;
   const pools = useOtherPools(services);
   const count = pools.length + useForeignLeases(services).length;
   const isEmpty = useModel(model, hasNothingToShow);
@@ -108,7 +109,7 @@ interface ILeaseListProps extends IPanelServices {
 /**
  * What other servers and users have leased; there is nothing that we could do about it.
  */
-function LeaseList({ leases, trans }: ILeaseListProps): JSX.Element {
+function LeaseList({ leases }: ILeaseListProps): JSX.Element {
   return (
     <ul
       className="jp-dist-Cards"

@@ -1,8 +1,8 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import type { IApiError, IPool } from '../../model/contract';
+import { trans } from '../../model/trans';
 import { useNow } from '../../ui/clock';
 import { Note, StatePill } from '../../ui/controls';
 import { useFocusHandOff } from '../../ui/useFocusHandOff';
@@ -39,7 +39,7 @@ export function PoolView(services: IPanelServices): JSX.Element {
 }
 
 function Content(services: IPanelServices): JSX.Element {
-  const { commands, current, trans } = services;
+  const { commands, current } = services;
   const notebook = useModel(current, ({ notebook }) => notebook);
   const pool = useModel(current, ({ pool }) => pool);
   if (!notebook) {
@@ -88,7 +88,7 @@ function Content(services: IPanelServices): JSX.Element {
         <>
           <p className="jp-dist-quiet" role="status">
             {pool
-              ? sayEnded(pool, services)
+              ? sayEnded(pool)
               : trans.__('No ranks run for this notebook.')}
           </p>
           <StartForm
@@ -102,7 +102,7 @@ function Content(services: IPanelServices): JSX.Element {
   }
 }
 
-function sayEnded(pool: IPool, { trans }: IPanelServices): string {
+function sayEnded(pool: IPool): string {
   if (pool.reason) {
     return pool.reason.message;
   }
@@ -124,14 +124,14 @@ export function PoolSummary(services: IPanelServices): JSX.Element | null {
 }
 
 function RunningSummary(props: IPanelServices & { pool: IPool }): JSX.Element {
-  const { pool, clock, trans } = props;
+  const { pool, clock } = props;
   const uptime = useNow(clock) - (pool.started ?? pool.created);
   return (
     <>
       {joinFacts([
-        countRanks(pool.world_size, trans),
+        countRanks(pool.world_size),
         formatBackend(pool.backend),
-        formatDuration(uptime, trans)
+        formatDuration(uptime)
       ])}
     </>
   );
@@ -141,7 +141,7 @@ function RunningSummary(props: IPanelServices & { pool: IPool }): JSX.Element {
  * A pool that failed: why, what to do about it, and another try.
  */
 function FailedPool(props: IPanelServices & { pool: IPool }): JSX.Element {
-  const { pool, trans } = props;
+  const { pool } = props;
   const reason = pool.reason;
   const log = reason?.stderr.join('\n') ?? '';
   return (
@@ -155,7 +155,7 @@ function FailedPool(props: IPanelServices & { pool: IPool }): JSX.Element {
           {reason.hint && <p>{reason.hint}</p>}
         </div>
       )}
-      {log && <LastLines log={log} trans={trans} />}
+      {log && <LastLines log={log} />}
       <StartForm
         {...props}
         ranks={pool.world_size}
@@ -169,7 +169,7 @@ function FailedPool(props: IPanelServices & { pool: IPool }): JSX.Element {
  * Why the last request failed, until it is dismissed or another one is sent.
  */
 function ErrorNote(services: IPanelServices): JSX.Element | null {
-  const { current, start, trans } = services;
+  const { current, start } = services;
   const schema = useModel(start, start => start.schema);
   const error = useModel(current, ({ error }) => error);
   const isAtField = useModel(current, ({ pool, error }) =>
@@ -181,7 +181,7 @@ function ErrorNote(services: IPanelServices): JSX.Element | null {
   }
   return (
     <Note kind="error" ref={note}>
-      <Refusal error={error} trans={trans} />
+      <Refusal error={error} />
       {/* It names the options of the magics; these are the buttons. */}
       {error.hint && !error.offers?.length && <p>{error.hint}</p>}
       <div className="jp-dist-Offers">
@@ -195,8 +195,8 @@ function ErrorNote(services: IPanelServices): JSX.Element | null {
 }
 
 /** What was refused in short, and who has which GPUs, a line each. */
-function Refusal({ error, trans }: IRefusalProps): JSX.Element {
-  const { head, parts } = partsOf(error, trans);
+function Refusal({ error }: IRefusalProps): JSX.Element {
+  const { head, parts } = partsOf(error);
   return (
     <>
       <p className="jp-dist-error">{head}</p>
@@ -213,5 +213,4 @@ function Refusal({ error, trans }: IRefusalProps): JSX.Element {
 
 interface IRefusalProps {
   error: IApiError;
-  trans: TranslationBundle;
 }

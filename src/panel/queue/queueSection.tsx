@@ -5,6 +5,7 @@ import type { IQueueModel } from '../../model/queue';
 import { isOwnJob, placesInLine } from '../../model/queueContract';
 import type { IQueueRow } from '../../model/queueContract';
 import { CommandIDs } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { Note } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { joinFacts } from '../../words/format';
@@ -22,7 +23,7 @@ const MANY = 50;
  * What runs and waits on this machine, and own jobs that have ended.
  */
 export function QueueSection(services: IPanelServices): JSX.Element {
-  const { model, trans } = services;
+  const { model } = services;
   const { queue } = model;
   const rows = useModel(queue, ({ rows }) => rows);
   const ended = useModel(queue, ({ ended }) => ended) ?? [];
@@ -70,7 +71,7 @@ export function QueueSection(services: IPanelServices): JSX.Element {
       {rows.length > 0 && (
         <QueueList {...services} rows={rows} selection={selection} />
       )}
-      {!rows.some(isOwnJob) && !ended.length && <Introduction {...services} />}
+      {!rows.some(isOwnJob) && !ended.length && <Introduction />}
       {ended.length > 0 && (
         <EndedJobs {...services} jobs={ended} selection={selection} />
       )}
@@ -92,7 +93,7 @@ interface IQueueListProps extends IPanelServices {
 }
 
 function QueueList(props: IQueueListProps): JSX.Element {
-  const { rows, model, trans } = props;
+  const { rows, model } = props;
   const [isUnfolded, setUnfolded] = useState(false);
   const isLost = useModel(model, isStale);
   const places = placesInLine(rows);
@@ -128,7 +129,7 @@ function QueueList(props: IQueueListProps): JSX.Element {
 }
 
 /** What a job is, for those who have none. */
-function Introduction({ trans }: IPanelServices): JSX.Element {
+function Introduction(): JSX.Element {
   return (
     <div className="jp-dist-QueueIntroduction">
       <p>
@@ -141,7 +142,7 @@ function Introduction({ trans }: IPanelServices): JSX.Element {
 }
 
 /** Why the last action failed, until it is dismissed or another one is sent. */
-function ActionError({ model, trans }: IPanelServices): JSX.Element | null {
+function ActionError({ model }: IPanelServices): JSX.Element | null {
   const error = useModel(model.queue, ({ actionError }) => actionError);
   if (!error) {
     return null;
@@ -160,10 +161,7 @@ function ActionError({ model, trans }: IPanelServices): JSX.Element | null {
 /**
  * What stands beside the section's title: `1 running · 2 waiting`, of own and others' jobs.
  */
-export function QueueSummary({
-  model,
-  trans
-}: IPanelServices): JSX.Element | null {
+export function QueueSummary({ model }: IPanelServices): JSX.Element | null {
   const isEmpty = useModel(model, hasNothingToShow);
   const running = useModel(model.queue, countRunning);
   const waiting = useModel(model.queue, countWaiting);

@@ -1,6 +1,7 @@
 import { Menu } from '@lumino/widgets';
 
 import { CommandIDs } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { makeMenu } from '../../ui/menu';
 import type { IMenuPlace, IMenuServices } from '../../ui/menu';
 
@@ -13,7 +14,6 @@ export function openRankMenu(
   rank: number,
   place: IMenuPlace
 ): void {
-  const { trans } = services;
   const args = { pool, rank };
   const menu = makeMenu(services, place);
   menu.addItem({ command: CommandIDs.interruptRanks, args });
@@ -39,7 +39,6 @@ export function openPoolMenu(
   pool: string,
   place: IMenuPlace
 ): void {
-  const { trans } = services;
   const menu = makeMenu(services, place);
   menu.addItem({ command: CommandIDs.showStacks, args: { pool } });
   addCode(menu, services, trans.__('Insert Code'), [

@@ -3,6 +3,7 @@ import React, { useState } from 'react';
 
 import { variablesOf } from '../../model/draft';
 import type { IVariable } from '../../model/draft';
+import { trans } from '../../model/trans';
 import { focusFirst } from '../../ui/controls';
 import type { IWidgetProps } from './props';
 
@@ -12,7 +13,7 @@ const EMPTY: IVariable = { name: '', value: '' };
  * Environment variables, a row each.
  */
 export function EnvField(props: IWidgetProps): JSX.Element {
-  const { aria, field, value, onChange, trans } = props;
+  const { aria, field, value, onChange } = props;
   const variables = variablesOf(value);
   const [isAdding, setIsAdding] = useState(false);
   const set = (variables: IVariable[]) =>

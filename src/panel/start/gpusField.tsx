@@ -2,6 +2,7 @@ import React from 'react';
 
 import { labelOf } from '../../model/cards';
 import { pickedGpus } from '../../model/draft';
+import { trans } from '../../model/trans';
 import { focusFirst } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { GpuChip } from './gpuChip';
@@ -11,7 +12,7 @@ import type { IWidgetProps } from './props';
  * The GPUs of the machine, to pick from; with none picked the server takes free ones.
  */
 export function GpusField(props: IWidgetProps): JSX.Element | null {
-  const { model, schema, draft, field, onChange, trans } = props;
+  const { model, schema, draft, field, onChange } = props;
   const gpus = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
   const isLost = useModel(
     model,

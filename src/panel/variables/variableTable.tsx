@@ -1,6 +1,6 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useState } from 'react';
 
+import { trans } from '../../model/trans';
 import type {
   Content,
   IVariable,
@@ -35,14 +35,13 @@ interface IVariableTableProps {
   words: string;
   /** Whether the variables may be others by now. */
   isOld: boolean;
-  trans: TranslationBundle;
 }
 
 /**
  * The variables in the order that the user chose, below each what it is on which ranks.
  */
 export function VariableTable(props: IVariableTableProps): JSX.Element {
-  const { list, words, isOld, trans } = props;
+  const { list, words, isOld } = props;
   const [column, setColumn] = useState<Column>('name');
   const [isReversed, setReversed] = useState(false);
   const [isUnfolded, setUnfolded] = useState(false);
@@ -113,7 +112,6 @@ export function VariableTable(props: IVariableTableProps): JSX.Element {
             key={variable.name}
             variable={variable}
             ranks={list.ranks}
-            trans={trans}
           />
         ))}
       </table>

@@ -2,6 +2,7 @@ import { Button } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
 
 import type { IPool } from '../../model/contract';
+import { trans } from '../../model/trans';
 import type { IVariables } from '../../model/variablesContract';
 import { useModel } from '../../ui/useModel';
 import { joinFacts } from '../../words/format';
@@ -15,7 +16,7 @@ import { VariableTable } from './variableTable';
  * What the variables of the ranks are, and which are not the same on all of them.
  */
 export function VariablesSection(services: IPanelServices): JSX.Element {
-  const { model, current, trans } = services;
+  const { model, current } = services;
   const pool = useModel(current, ({ pool }) => pool);
   const isEmpty = useModel(model, hasNothingToShow);
   return (
@@ -32,7 +33,7 @@ export function VariablesSection(services: IPanelServices): JSX.Element {
 }
 
 function Content(props: IPanelServices & { pool: IPool }): JSX.Element | null {
-  const { model, variables, pool, trans } = props;
+  const { model, variables, pool } = props;
   const list = useModel(variables, ({ list }) => list);
   const error = useModel(variables, ({ error }) => error);
   const isLost = useModel(model, isStale);
@@ -65,14 +66,9 @@ function Content(props: IPanelServices & { pool: IPool }): JSX.Element | null {
     );
   }
   // Those that run a cell now are known better than those that ran one then.
-  const absent = sayAbsent({ ...list, busy: [] }, trans);
+  const absent = sayAbsent({ ...list, busy: [] });
   if (busy.length) {
-    absent.unshift(
-      sayBusy(
-        busy.map(({ rank }) => rank),
-        trans
-      )
-    );
+    absent.unshift(sayBusy(busy.map(({ rank }) => rank)));
   }
   return (
     <>
@@ -89,7 +85,7 @@ function Content(props: IPanelServices & { pool: IPool }): JSX.Element | null {
 function List(
   props: IPanelServices & { list: IVariables; pool: IPool }
 ): JSX.Element | null {
-  const { list, model, pool, variables, trans } = props;
+  const { list, model, pool, variables } = props;
   const [words, setWords] = useState('');
   const isChecking = useModel(variables, ({ isChecking }) => isChecking);
   const isOld = useModel(variables, ({ isOld }) => isOld);
@@ -136,12 +132,7 @@ function List(
           ))}
         </div>
       )}
-      <VariableTable
-        list={list}
-        words={words}
-        isOld={isOld || isLost}
-        trans={trans}
-      />
+      <VariableTable list={list} words={words} isOld={isOld || isLost} />
     </>
   );
 }
@@ -151,8 +142,7 @@ function List(
  */
 export function VariablesSummary({
   model,
-  variables,
-  trans
+  variables
 }: IPanelServices): JSX.Element | null {
   const list = useModel(variables, ({ list, isOld }) => (isOld ? null : list));
   const isEmpty = useModel(model, hasNothingToShow);

@@ -4,6 +4,7 @@ import { labelOf } from '../../model/cards';
 import { joinWords } from '../../model/shellWords';
 import { serverTime } from '../../model/serverTime';
 import { CommandIDs } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
 import { sayAttempt } from '../../words/detailsWords';
 import {
@@ -19,7 +20,7 @@ import type { DetailsProps } from './jobDetails';
  * What was asked for, when it ran, and what came of each attempt.
  */
 export function Facts(props: DetailsProps): JSX.Element {
-  const { details, model, trans } = props;
+  const { details, model } = props;
   const { job, command, dependencies, variables, attempts } = details;
   const gpus = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
   const now = serverTime();
@@ -32,7 +33,7 @@ export function Facts(props: DetailsProps): JSX.Element {
       ? trans._n('GPU %2', 'GPUs %2', held.length, held.join(', '))
       : job.gpus > 0 && trans._n('%1 GPU', '%1 GPUs', job.gpus),
     job.cpus > 0 && trans._n('%1 CPU core', '%1 CPU cores', job.cpus),
-    job.memory > 0 && trans.__('%1 memory', formatBytes(job.memory, trans))
+    job.memory > 0 && trans.__('%1 memory', formatBytes(job.memory))
   ]);
   return (
     <dl className="jp-dist-JobFacts">
@@ -44,9 +45,7 @@ export function Facts(props: DetailsProps): JSX.Element {
       </Fact>
       {needs && <Fact name={trans.__('Resources')}>{needs}</Fact>}
       <Fact name={trans.__('Time limit')}>
-        {job.limit === null
-          ? trans.__('none')
-          : formatDuration(job.limit, trans)}
+        {job.limit === null ? trans.__('none') : formatDuration(job.limit)}
       </Fact>
       <Fact name={trans.__('Submitted')}>{moment(job.submitted)}</Fact>
       {dependencies.length > 0 && (
@@ -69,7 +68,7 @@ export function Facts(props: DetailsProps): JSX.Element {
               : trans.__('Run')
           }
         >
-          {sayAttempt(attempt, now, trans)}
+          {sayAttempt(attempt, now)}
         </Fact>
       ))}
       {job.spec.comment && (

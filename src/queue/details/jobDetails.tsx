@@ -1,5 +1,4 @@
 import type { IRenderMime } from '@jupyterlab/rendermime';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import React, { useEffect, useState } from 'react';
@@ -8,6 +7,7 @@ import type { IApiError } from '../../model/contract';
 import type { IJobDetails } from '../../model/detailsContract';
 import { ENDED } from '../../model/queueContract';
 import type { IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { useNow } from '../../ui/clock';
 import type { Clock } from '../../ui/clock';
 import { Note, StatePill } from '../../ui/controls';
@@ -29,7 +29,6 @@ export interface IJobDetailsProps {
   clock: Clock;
   /** Told how the job is called when that is known. */
   onName: (name: string) => void;
-  trans: TranslationBundle;
 }
 
 /** What the parts of the tab are given. */
@@ -39,7 +38,7 @@ export type DetailsProps = IJobDetailsProps & { details: IJobDetails };
  * All about one job, and what it prints.
  */
 export function JobDetails(props: IJobDetailsProps): JSX.Element {
-  const { job, model, clock, onName, trans } = props;
+  const { job, model, clock, onName } = props;
   const { queue } = model;
   const { details, error } = useDetails(job, queue, clock);
   const name = details && nameJob(details.job.label, details.job.name);
@@ -106,7 +105,7 @@ function moodOf({ job: { state } }: IJobDetails): 'ok' | 'wait' | 'error' {
 }
 
 /** How it stands, with the time for which it has run. */
-function Sentence({ details, clock, trans }: DetailsProps): JSX.Element {
+function Sentence({ details, clock }: DetailsProps): JSX.Element {
   const now = useNow(clock);
-  return <p>{sayJob(details.job, now, trans)}</p>;
+  return <p>{sayJob(details.job, now)}</p>;
 }

@@ -1,10 +1,10 @@
 import type { IRenderMime } from '@jupyterlab/rendermime';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button } from '@jupyterlab/ui-components';
 import React, { useEffect, useMemo, useRef, useState } from 'react';
 
 import type { IJobLines, ILinesQuery } from '../../model/detailsContract';
 import { JobLog } from '../../model/jobLog';
+import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
 import { formatBytes, joinFacts } from '../../words/format';
 import { LogView } from './logView';
@@ -20,14 +20,13 @@ interface ILogPaneProps {
   file: string;
   /** Chooses what is read, if there is a choice. */
   choice: React.ReactNode;
-  trans: TranslationBundle;
 }
 
 /**
  * What a job prints, live, with a search in all of it.
  */
 export function LogPane(props: ILogPaneProps): JSX.Element {
-  const { sanitizer, label, file, choice, trans } = props;
+  const { sanitizer, label, file, choice } = props;
   // eslint-disable-next-line react-hooks/exhaustive-deps -- `read` is a new function each time
   const log = useMemo(() => new JobLog(props.read), [file]);
   const host = useRef<HTMLDivElement>(null);
@@ -58,7 +57,7 @@ export function LogPane(props: ILogPaneProps): JSX.Element {
       ? error.message
       : !lines.length
         ? trans.__('Nothing has been printed yet.')
-        : joinFacts([formatBytes(size, trans), file])
+        : joinFacts([formatBytes(size), file])
   );
   const find = async (): Promise<void> => {
     if (text) {

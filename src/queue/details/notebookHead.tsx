@@ -1,7 +1,7 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button, ReactWidget } from '@jupyterlab/ui-components';
 import React from 'react';
 
+import { trans } from '../../model/trans';
 import type { LiveNotebook } from './liveNotebook';
 
 /**
@@ -10,7 +10,6 @@ import type { LiveNotebook } from './liveNotebook';
 export class NotebookHead extends ReactWidget {
   constructor(
     private readonly _job: string,
-    private readonly _trans: TranslationBundle,
     private readonly _open: () => void
   ) {
     super();
@@ -25,7 +24,7 @@ export class NotebookHead extends ReactWidget {
   }
 
   protected render(): JSX.Element {
-    const [job, trans, state] = [this._job, this._trans, this._state];
+    const [job, state] = [this._job, this._state];
     const words = {
       missing: trans.__('Job %1 has not written its notebook yet.', job),
       running: trans.__('Read-only: job %1 is writing this notebook.', job),

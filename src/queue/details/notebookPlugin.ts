@@ -17,11 +17,8 @@ import { notebookIcon } from '@jupyterlab/ui-components';
 import { ApiError } from '../../model/client';
 import { ENDED } from '../../model/queueContract';
 import type { IJobEvent } from '../../model/queueContract';
-import {
-  CommandIDs,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../../model/tokens';
+import { CommandIDs, IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { addToShell } from '../../ui/addToShell';
 import { LiveNotebook } from './liveNotebook';
 import { NotebookHead } from './notebookHead';
@@ -49,7 +46,6 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
     restorer: ILayoutRestorer | null,
     labShell: ILabShell | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const tracker = new WidgetTracker<MainAreaWidget<LiveNotebook>>({
       namespace: 'jupyter-dist-job-notebooks'
     });
@@ -75,7 +71,7 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
       widget.title.icon = notebookIcon;
       widget.title.closable = true;
       widget.toolbar.hide();
-      const head = new NotebookHead(job, trans, () => {
+      const head = new NotebookHead(job, () => {
         void openFile(path);
         widget.dispose();
       });

@@ -1,6 +1,7 @@
 import { Button } from '@jupyterlab/ui-components';
 import React, { useState } from 'react';
 
+import { trans } from '../../model/trans';
 import type { DetailsProps } from './jobDetails';
 import { LogPane } from './logPane';
 
@@ -8,7 +9,7 @@ import { LogPane } from './logPane';
  * What a job prints: its output or, where these are in another file, its errors.
  */
 export function OutputPane(props: DetailsProps): JSX.Element {
-  const { job, details, model, sanitizer, trans } = props;
+  const { job, details, model, sanitizer } = props;
   const { output, error } = details;
   const { requests } = model.queue;
   const [showsErrors, setShowsErrors] = useState(false);
@@ -47,7 +48,7 @@ export function OutputPane(props: DetailsProps): JSX.Element {
           </div>
         )
       }
-      {...{ sanitizer, trans }}
+      {...{ sanitizer }}
     />
   );
 }

@@ -5,17 +5,13 @@ import type {
 } from '@jupyterlab/application';
 import { MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
-import { ITranslator } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
 import type { Message } from '@lumino/messaging';
 import React from 'react';
 
-import {
-  CommandIDs,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../../model/tokens';
+import { CommandIDs, IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { addToShell } from '../../ui/addToShell';
 import { Clock } from '../../ui/clock';
 import { ranksIcon } from '../../ui/icons';
@@ -29,17 +25,15 @@ export const detailsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:job-details',
   description: 'Shows single jobs of the queue in tabs.',
   autoStart: true,
-  requires: [IPoolsModel, IRenderMimeRegistry, ITranslator],
+  requires: [IPoolsModel, IRenderMimeRegistry],
   optional: [ILayoutRestorer, ILabShell],
   activate: (
     { commands, shell }: JupyterFrontEnd,
     model: IPoolsModel,
     { sanitizer }: IRenderMimeRegistry,
-    translator: ITranslator,
     restorer: ILayoutRestorer | null,
     labShell: ILabShell | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const tracker = new WidgetTracker<MainAreaWidget<JobWidget>>({
       namespace: 'jupyter-dist-jobs'
     });
@@ -54,7 +48,7 @@ export const detailsPlugin: JupyterFrontEndPlugin<void> = {
         let widget = tracker.find(({ content }) => content.job === job);
         if (!widget) {
           const content = new JobWidget({
-            ...{ job, model, commands, sanitizer, trans }
+            ...{ job, model, commands, sanitizer }
           });
           widget = new MainAreaWidget({ content });
           widget.id = `jupyter-dist-job-${job}`;
@@ -125,7 +119,7 @@ export class JobWidget extends ReactWidget {
   }
 
   private readonly _onName = (name: string): void => {
-    this.title.label = this._props.trans.__('Job %1', name);
+    this.title.label = trans.__('Job %1', name);
   };
 
   private readonly _clock = new Clock();

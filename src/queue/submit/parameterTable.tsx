@@ -2,6 +2,7 @@ import { Button } from '@jupyterlab/ui-components';
 import React, { useState } from 'react';
 
 import type { IParameter } from '../../model/jobDraft';
+import { trans } from '../../model/trans';
 import { focusFirst } from '../../ui/controls';
 import type { ISubmitFieldProps } from './submitField';
 
@@ -9,7 +10,7 @@ import type { ISubmitFieldProps } from './submitField';
  * Parameters, a row each; several values make one job each.
  */
 export function ParameterTable(props: ISubmitFieldProps): JSX.Element {
-  const { draft, change, trans } = props;
+  const { draft, change } = props;
   const { parameters } = draft;
   const [isAdding, setIsAdding] = useState(false);
   const set = (parameters: IParameter[]) => change({ ...draft, parameters });

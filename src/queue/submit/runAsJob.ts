@@ -7,17 +7,13 @@ import { PathExt } from '@jupyterlab/coreutils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import type { INotebookContent } from '@jupyterlab/nbformat';
 import { INotebookTracker } from '@jupyterlab/notebook';
-import { ITranslator } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { poolOf } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import type { IJobRequest } from '../../model/submitContract';
-import {
-  CommandIDs,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../../model/tokens';
+import { CommandIDs, IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { addToPalette } from '../../ui/palette';
 import { parametersOf } from './notebookParameters';
 
@@ -31,17 +27,15 @@ export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:run-as-job',
   description: 'Runs notebooks and files as jobs.',
   autoStart: true,
-  requires: [IPoolsModel, ITranslator],
+  requires: [IPoolsModel],
   optional: [IFileBrowserFactory, INotebookTracker, ICommandPalette],
   activate: (
     { commands, serviceManager }: JupyterFrontEnd,
     model: IPoolsModel,
-    translator: ITranslator,
     browsers: IFileBrowserFactory | null,
     notebooks: INotebookTracker | null,
     palette: ICommandPalette | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const { contents } = serviceManager;
 
     /** The one file that is selected, if it can be run. */
@@ -153,7 +147,7 @@ export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
-    addToPalette(palette, trans, [
+    addToPalette(palette, [
       CommandIDs.runNotebookAsJob,
       CommandIDs.runFileAsJob
     ]);

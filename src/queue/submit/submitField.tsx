@@ -1,4 +1,3 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import React, { useId } from 'react';
 
@@ -6,6 +5,7 @@ import { labelOf } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
 import type { IJobDraft } from '../../model/jobDraft';
 import type { ISubmitField } from '../../model/submitContract';
+import { trans } from '../../model/trans';
 import { ParameterTable } from './parameterTable';
 
 export interface ISubmitFieldProps {
@@ -17,7 +17,6 @@ export interface ISubmitFieldProps {
   error: string | null;
   /** Those of the machine. */
   gpus: readonly IGpu[];
-  trans: TranslationBundle;
 }
 
 /** What a control has, so that its label, its error and its description are read with it. */
@@ -117,7 +116,7 @@ function LinesWidget(props: IWidgetProps): JSX.Element {
 }
 
 function ChoiceWidget(props: IWidgetProps): JSX.Element {
-  const { name, field, draft, aria, trans } = props;
+  const { name, field, draft, aria } = props;
   return (
     <HTMLSelect
       {...aria}
@@ -148,7 +147,7 @@ function FlagWidget({ name, draft, change, aria }: IWidgetProps): JSX.Element {
 }
 
 function GpusWidget(props: IWidgetProps): JSX.Element {
-  const { gpus, trans } = props;
+  const { gpus } = props;
   return (
     <span className="jp-dist-Amount">
       <TextWidget {...props} />
@@ -159,7 +158,7 @@ function GpusWidget(props: IWidgetProps): JSX.Element {
 
 /** GPUs that will do, to be picked. */
 function ChipsWidget(props: IWidgetProps): JSX.Element {
-  const { name, draft, gpus, trans } = props;
+  const { name, draft, gpus } = props;
   const picked = (draft.texts[name] ?? '').split(',').filter(Boolean);
   const labels = gpus.map(labelOf).map(String);
   return (

@@ -1,4 +1,3 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import React, {
   useEffect,
@@ -21,6 +20,7 @@ import type {
 } from '../../model/submitContract';
 import type { IApiError } from '../../model/contract';
 import type { IGpu } from '../../model/gpuContract';
+import { trans } from '../../model/trans';
 import { joinSentences } from '../../words/format';
 import { jobOptions, sayLeftBraces, sayPlan } from '../../words/submitWords';
 import { isDrawable, SubmitField } from './submitField';
@@ -37,7 +37,6 @@ interface ISubmitFormProps {
   refusal: IApiError | null;
   /** What has been typed; null where something in it is wrong. */
   onChange: (request: IJobRequest | null) => void;
-  trans: TranslationBundle;
 }
 
 /** What the server says of a request. */
@@ -51,7 +50,7 @@ interface IAnswer {
  * Asks for what the server's schema names, and says what would become of it.
  */
 export function SubmitForm(props: ISubmitFormProps): JSX.Element {
-  const { schema, gpus, requests, refusal, onChange, trans } = props;
+  const { schema, gpus, requests, refusal, onChange } = props;
   const [draft, setDraft] = useState(props.draft);
   const [hasMore, setHasMore] = useState(false);
   const [answer, setAnswer] = useState<IAnswer | null>(null);
@@ -61,7 +60,7 @@ export function SubmitForm(props: ISubmitFormProps): JSX.Element {
     () => form.current?.querySelector<HTMLElement>('.jp-mod-code')?.focus(),
     []
   );
-  const { request, errors } = readDraft(schema, draft, trans);
+  const { request, errors } = readDraft(schema, draft);
   const isRight = Object.keys(errors).length === 0;
   const isComplete = isRight && Boolean(request.command || request.notebook);
   const key = isComplete ? JSON.stringify(request) : '';
@@ -94,7 +93,7 @@ export function SubmitForm(props: ISubmitFormProps): JSX.Element {
   const draw = ([name, field]: (typeof fields)[number]) => (
     <SubmitField
       key={name}
-      {...{ name, field, draft, gpus, trans }}
+      {...{ name, field, draft, gpus }}
       change={setDraft}
       error={
         errors[name] ??
@@ -166,9 +165,9 @@ interface IOutlookProps extends ISubmitFormProps {
 
 /** What would become of the jobs, or why they are refused. */
 function Outlook(props: IOutlookProps): JSX.Element {
-  const { plan, error, isAsking, gpus, trans } = props;
+  const { plan, error, isAsking, gpus } = props;
   const more = plan ? plan.count - plan.commands.length : 0;
-  const leftBraces = plan && sayLeftBraces(plan, trans);
+  const leftBraces = plan && sayLeftBraces(plan);
   return (
     <div className="jp-dist-Outlook" role="status" aria-busy={isAsking}>
       {error ? (
@@ -176,9 +175,7 @@ function Outlook(props: IOutlookProps): JSX.Element {
       ) : plan ? (
         <>
           <p>
-            <strong>
-              {sayPlan(plan, labelsOf(plan, gpus), serverTime(), trans)}
-            </strong>
+            <strong>{sayPlan(plan, labelsOf(plan, gpus), serverTime())}</strong>
           </p>
           {leftBraces && <p className="jp-dist-warn">{leftBraces}</p>}
           {plan.count > 1 && (
