@@ -66,7 +66,7 @@ describe('PoolsModel', () => {
   beforeEach(async () => {
     server = await FakeServer.start();
     const client = new Client(server.settings);
-    stream = new Stream({ client, minDelay: 10 });
+    stream = new Stream(client, 10);
     notebooks = new FakeNotebooks();
     model = new PoolsModel({
       client,
@@ -88,7 +88,7 @@ describe('PoolsModel', () => {
 
   it('knows nothing before the server’s first list', async () => {
     const client = new Client(server.settings);
-    const silent = new Stream({ client });
+    const silent = new Stream(client);
     const telemetry = new Telemetry(silent);
     const other = new PoolsModel({
       ...{ client, stream: silent, kernels: notebooks, telemetry },
@@ -136,8 +136,8 @@ describe('PoolsModel', () => {
       status: 504,
       body: refusal
     });
-    expect(await model.stack('p1', 1)).toEqual(stack);
-    await expect(model.log('p1', 1)).rejects.toMatchObject(refusal);
+    expect(await model.requests.stack('p1', 1)).toEqual(stack);
+    await expect(model.requests.log('p1', 1)).rejects.toMatchObject(refusal);
   });
 
   it('knows the GPUs as they were listed last', async () => {

@@ -187,9 +187,11 @@ describe('texts of ranks', () => {
       `ranks 0–1${texts[0]}`,
       'rank 2No answer.Kill it.'
     ]);
-    expect(model.stack).toHaveBeenCalledTimes(3);
+    expect(model.requests.stack).toHaveBeenCalledTimes(3);
     button('Refresh')?.click();
-    await until(() => (model.stack as jest.Mock).mock.calls.length === 6);
+    await until(
+      () => (model.requests.stack as jest.Mock).mock.calls.length === 6
+    );
     close()?.click();
     await shown;
   });

@@ -33,7 +33,7 @@ beforeEach(() => {
     model,
     current: model,
     start: makeStart(model),
-    variables: new VariablesModel(model, model),
+    variables: new VariablesModel(model, model.requests),
     uiState: new UiState(null, ''),
     commands: new CommandRegistry(),
     clock: new Clock()

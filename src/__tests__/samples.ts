@@ -1,8 +1,8 @@
 import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 
 import { allGpus } from '../model/cards';
 import type { IAttachment, IPool, IRank } from '../model/contract';
+import type { PoolRequests } from '../model/pools';
 import { UiState } from '../model/uiState';
 import { StartModel } from '../model/startModel';
 import type { ICurrentNotebook, IPoolsModel } from '../model/tokens';
@@ -76,21 +76,20 @@ export function makePool(changes: Partial<IPool> = {}): IPool {
 }
 
 /** The model, and the current notebook with it. */
-export interface IFakeModel extends IPoolsModel, ICurrentNotebook {
-  readonly changed: ISignal<IPoolsModel, void> &
-    ISignal<ICurrentNotebook, void>;
-}
+export interface IFakeModel extends IPoolsModel, ICurrentNotebook {}
 
-type Changes = Partial<Omit<IFakeModel, 'changed'>> & { changed?: object };
+/** What differs from the sample; also what the server answers. */
+export type Changes = Partial<Omit<IFakeModel, 'changed' | 'requests'>> &
+  Partial<PoolRequests> & { changed?: object };
 
 /** Have all who follow the model look at it again. */
 export function emitChanged({ changed }: IFakeModel): void {
-  (changed as unknown as Signal<object, void>).emit();
+  changed.emit();
 }
 
 export function makeModel(changes: Changes = {}): IFakeModel {
   return {
-    changed: new Signal<object, void>({}),
+    changed: new Signal<unknown, void>({}),
     connection: { state: 'live' },
     isKnown: true,
     pools: new Map(),
@@ -124,12 +123,15 @@ export function makeModel(changes: Changes = {}): IFakeModel {
     interrupt: jest.fn(),
     setMode: jest.fn(),
     kill: jest.fn(),
-    stack: jest.fn(),
-    log: jest.fn(),
-    variables: jest.fn(() => new Promise<never>(() => undefined)),
-    checkVariables: jest.fn(() => new Promise<never>(() => undefined)),
-    // The answer does not come while a test looks.
-    startSchema: jest.fn(() => new Promise<never>(() => undefined)),
+    requests: {
+      stack: jest.fn(),
+      log: jest.fn(),
+      variables: jest.fn(() => new Promise<never>(() => undefined)),
+      checkVariables: jest.fn(() => new Promise<never>(() => undefined)),
+      // The answer does not come while a test looks.
+      startSchema: jest.fn(() => new Promise<never>(() => undefined)),
+      ...changes
+    },
     restart: jest.fn(),
     ...changes
   } as IFakeModel;

@@ -11,7 +11,7 @@ import type { IPanelServices } from '../panel/services';
 import type { StartModel } from '../model/startModel';
 import { CommandIDs } from '../model/tokens';
 import { makeModel, makeStart } from './samples';
-import type { IFakeModel } from './samples';
+import type { IFakeModel, Changes } from './samples';
 
 Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
 
@@ -36,12 +36,12 @@ afterEach(() => {
 
 /** Show a part of the panel, for a model that differs from the sample in this; return the model. */
 export function show(
-  changes: Partial<IFakeModel>,
+  changes: Changes,
   Part: (services: IPanelServices) => JSX.Element | null = PoolView
 ): IFakeModel {
   const model = makeModel(changes);
   start = makeStart(model);
-  const variables = new VariablesModel(model, model);
+  const variables = new VariablesModel(model, model.requests);
   const uiState = new UiState(null, '');
   const commands = new CommandRegistry();
   for (const id of [

@@ -1,6 +1,4 @@
-/**
- * What the server says of pools, exactly as it comes over the wire.
- */
+/** What the server says of pools, exactly as it comes over the wire. */
 
 import type { ICellsMessage } from './cellContract';
 import type { TelemetryMessage } from './gpuContract';

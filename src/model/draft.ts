@@ -75,9 +75,7 @@ export function ranksOf(
     : Number(chosen ?? NaN);
 }
 
-/**
- * What the server is to be asked for; fields that it does not know are left out.
- */
+/** What the server is to be asked for; fields that it does not know are left out. */
 export function toChoice(
   schema: IStartSchema,
   draft: Draft,
@@ -121,9 +119,7 @@ function toGpuId(label: string): number | string {
   return /^\d+$/.test(label) ? Number(label) : label;
 }
 
-/**
- * What is wrong with a draft, by field.
- */
+/** What is wrong with a draft, by field. */
 export function errorsOf(
   schema: IStartSchema,
   draft: Draft,

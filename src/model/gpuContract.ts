@@ -1,6 +1,4 @@
-/**
- * What the server says of GPUs, and of what ranks use, exactly as it comes over the wire.
- */
+/** What the server says of GPUs, and of what ranks use, exactly as it comes over the wire. */
 
 export interface IGpu {
   /** Of the physical GPU: the instances of one GPU share it. */

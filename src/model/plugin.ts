@@ -12,7 +12,7 @@ import { withoutValues } from './draft';
 import type { Draft } from './draft';
 import { CurrentNotebook, NotebookKernels } from './notebook';
 import { PoolsModel } from './pools';
-import { QueueModel } from './queueModel';
+import { QueueModel } from './queue';
 import { IStartModel, StartModel } from './startModel';
 import { Stream } from './stream';
 import { Telemetry } from './telemetry';
@@ -39,15 +39,14 @@ export const modelPlugin: JupyterFrontEndPlugin<IPoolsModel> = {
   ): IPoolsModel => {
     loadTranslations(translator);
     const client = new Client(app.serviceManager.serverSettings);
-    const stream = new Stream({ client });
+    const stream = new Stream(client);
     const telemetry = new Telemetry(stream);
-    const { received } = stream;
     const model = new PoolsModel({
       client,
       stream,
       kernels: new NotebookKernels(tracker),
       telemetry,
-      queue: new QueueModel({ client, received, topics: telemetry })
+      queue: new QueueModel(client, stream.received, telemetry)
     });
     if (registry) {
       void follow(registry, model);
@@ -57,9 +56,7 @@ export const modelPlugin: JupyterFrontEndPlugin<IPoolsModel> = {
   }
 };
 
-/**
- * Provides the notebook that the user looks at.
- */
+/** Provides the notebook that the user looks at. */
 export const currentNotebookPlugin: JupyterFrontEndPlugin<ICurrentNotebook> = {
   id: 'jupyter-dist-server:current-notebook',
   description: 'Follows the current notebook and its pool.',
@@ -93,9 +90,9 @@ export const startPlugin: JupyterFrontEndPlugin<IStartModel> = {
     current: ICurrentNotebook,
     state: IStateDB | null
   ): IStartModel => {
-    const choices = new UiState(state, 'jupyter-dist-server:start', {
-      toKeep: draft => withoutValues(draft as Draft)
-    });
+    const choices = new UiState(state, 'jupyter-dist-server:start', draft =>
+      withoutValues(draft as Draft)
+    );
     const model = new StartModel(pools, current, choices);
     serviceManager.contents.fileChanged.connect((_, change) =>
       model.follow(change)

@@ -14,9 +14,7 @@ import { trans } from '../model/trans';
 import { ask, askRestart, askToLeave } from '../ui/dialogs';
 import { addToPalette } from '../ui/palette';
 
-/**
- * Everything the buttons do, as commands for the palette, menus and shortcuts.
- */
+/** Everything the buttons do, as commands for the palette, menus and shortcuts. */
 export const commandsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:commands',
   description: 'Adds commands that start, stop and repair pools of ranks.',

@@ -10,9 +10,7 @@ import type { IPanelServices } from './services';
 
 const ENABLE_COMMAND = 'jupyter server extension enable jupyter_dist_server';
 
-/**
- * Whether the server has told us nothing worth showing.
- */
+/** Whether the server has told us nothing worth showing. */
 export function hasNothingToShow({
   connection: { state },
   isKnown
@@ -25,9 +23,7 @@ export function isStale({ connection }: IPoolsModel): boolean {
   return connection.state === 'stale';
 }
 
-/**
- * How we stand with the server, when that is not simply well.
- */
+/** How we stand with the server, when that is not simply well. */
 export function ConnectionNote({ model }: IPanelServices): JSX.Element | null {
   const connection = useModel(model, ({ connection }) => connection);
   const isKnown = useModel(model, ({ isKnown }) => isKnown);

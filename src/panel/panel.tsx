@@ -31,9 +31,7 @@ import {
 const GPUS = 1;
 const QUEUE = 3;
 
-/**
- * The panel in the left sidebar.
- */
+/** The panel in the left sidebar. */
 export class DistPanel extends SidePanel {
   constructor(
     private readonly _services: IPanelServices,
@@ -159,9 +157,7 @@ export class DistPanel extends SidePanel {
   private _watching: DisposableSet | null = null;
 }
 
-/**
- * A collapsible part of the panel; its summary stays in sight when it is collapsed.
- */
+/** A collapsible part of the panel; its summary stays in sight when it is collapsed. */
 class Section extends ReactWidget implements ISection {
   constructor(
     title: string,

@@ -21,9 +21,7 @@ import { joinSentences } from '../words/format';
 import { DistPanel } from './panel';
 import { notifyWhenReady } from './readyNotice';
 
-/**
- * Puts the panel into the left sidebar.
- */
+/** Puts the panel into the left sidebar. */
 export const panelPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:panel',
   description: 'Shows the ranks and GPUs of the current notebook.',
@@ -45,7 +43,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
         model,
         current,
         start,
-        variables: new VariablesModel(current, model),
+        variables: new VariablesModel(current, model.requests),
         uiState: new UiState(state, 'jupyter-dist-server:panel'),
         commands: app.commands,
         clock: new Clock()
@@ -77,9 +75,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-/**
- * Tell of a request that failed while the panel, which says why, is not in sight.
- */
+/** Tell of a request that failed while the panel, which says why, is not in sight. */
 export function showErrors(
   current: ICurrentNotebook,
   panel: { readonly isVisible: boolean },

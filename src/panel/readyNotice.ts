@@ -6,9 +6,7 @@ import type { IPoolsModel } from '../model/tokens';
 import { trans } from '../model/trans';
 import { cutName } from '../words/queueWords';
 
-/**
- * Tell of pools that have waited for GPUs, and are ready now: their users do something else meanwhile.
- */
+/** Tell of pools that have waited for GPUs, and are ready now: their users do something else meanwhile. */
 export function notifyWhenReady(
   model: IPoolsModel,
   open: (pool: IPool) => void

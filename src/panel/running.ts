@@ -8,7 +8,6 @@ import type { IRunningSessions } from '@jupyterlab/running';
 import type { CommandRegistry } from '@lumino/commands';
 import { JSONExt } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 
 import type { IPool } from '../model/contract';
 import { CommandIDs, IPoolsModel } from '../model/tokens';
@@ -18,9 +17,7 @@ import { ranksIcon } from '../ui/icons';
 import { joinFacts } from '../words/format';
 import { countRanks, poolState } from '../words/poolState';
 
-/**
- * Lists the pools in JupyterLab's Running panel.
- */
+/** Lists the pools in JupyterLab's Running panel. */
 export const runningPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:running',
   description: 'Lists the pools of ranks beside terminals and kernels.',
@@ -36,9 +33,7 @@ export const runningPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-/**
- * The server's pools as JupyterLab's Running panel lists them.
- */
+/** The server's pools as JupyterLab's Running panel lists them. */
 export class RunningPools implements IRunningSessions.IManager {
   constructor(
     private readonly _model: IPoolsModel,
@@ -58,10 +53,7 @@ export class RunningPools implements IRunningSessions.IManager {
   readonly shutdownAllLabel: string;
   readonly shutdownAllConfirmationText: string;
 
-  get runningChanged(): ISignal<this, void> {
-    return this._runningChanged;
-  }
-
+  readonly runningChanged = new Signal<unknown, void>(this);
   running(): IRunningSessions.IRunningItem[] {
     return this._pools().map(pool => ({
       icon: () => ranksIcon,
@@ -120,10 +112,9 @@ export class RunningPools implements IRunningSessions.IManager {
     ]);
     if (!JSONExt.deepEqual(shown, this._shown)) {
       this._shown = shown;
-      this._runningChanged.emit();
+      this.runningChanged.emit();
     }
   }
 
-  private readonly _runningChanged = new Signal<this, void>(this);
   private _shown: string[][] = [];
 }

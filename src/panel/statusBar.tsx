@@ -7,7 +7,6 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
 import type { Message } from '@lumino/messaging';
 import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 import React from 'react';
 
 import type { IPool } from '../model/contract';
@@ -24,9 +23,7 @@ import { gpusOf, loadOf } from '../words/load';
 import { countRanks, poolState } from '../words/poolState';
 import { sayNotedWait, sayNotedWaitShortly } from '../words/waitWords';
 
-/**
- * Puts the current notebook's pool into the status bar.
- */
+/** Puts the current notebook's pool into the status bar. */
 export const statusBarPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:status-bar',
   description:
@@ -87,10 +84,7 @@ export class StatusItem extends ReactWidget {
   }
 
   /** Emitted when that may have changed. */
-  get activeChanged(): ISignal<this, void> {
-    return this._activeChanged;
-  }
-
+  readonly activeChanged = new Signal<unknown, void>(this);
   dispose(): void {
     this._watching?.dispose();
     this._watching = null;
@@ -136,7 +130,8 @@ export class StatusItem extends ReactWidget {
       : null;
   }
 
-  private _onCount({ pending }: IQueueModel): void {
+  private _onCount(): void {
+    const { pending } = this._model.queue;
     if (pending !== this._count) {
       this._count = pending;
       this._onChanged();
@@ -144,7 +139,7 @@ export class StatusItem extends ReactWidget {
   }
 
   private _onChanged(): void {
-    this._activeChanged.emit();
+    this.activeChanged.emit();
     this.update();
     this._follow(this.isVisible);
   }
@@ -161,7 +156,6 @@ export class StatusItem extends ReactWidget {
     }
   }
 
-  private readonly _activeChanged = new Signal<this, void>(this);
   private readonly _counting: IDisposable;
   private _count = 0;
   private _watching: IDisposable | null = null;

@@ -30,9 +30,7 @@ interface INoteProps {
 
 const ROLES = { info: 'note', warn: 'status', error: 'alert' };
 
-/**
- * One sentence the user should read; an error is announced at once.
- */
+/** One sentence the user should read; an error is announced at once. */
 export const Note = forwardRef<HTMLDivElement, INoteProps>(function Note(
   { children, kind = 'info' },
   ref
@@ -49,9 +47,7 @@ interface IStatePillProps {
   label: string;
 }
 
-/**
- * The state in a word, announced when it changes.
- */
+/** The state in a word, announced when it changes. */
 export function StatePill({ kind, label }: IStatePillProps): JSX.Element {
   return (
     <span className={`jp-dist-StatePill jp-mod-${kind}`} role="status">
@@ -65,9 +61,7 @@ interface IMenuButtonProps {
   open: (button: HTMLElement) => void;
 }
 
-/**
- * Three dots that open a menu.
- */
+/** Three dots that open a menu. */
 export function MenuButton({ label, open }: IMenuButtonProps): JSX.Element {
   return (
     <button
@@ -83,9 +77,7 @@ export function MenuButton({ label, open }: IMenuButtonProps): JSX.Element {
   );
 }
 
-/**
- * Hand the focus on to the first control of a kind before the one that has it goes.
- */
+/** Hand the focus on to the first control of a kind before the one that has it goes. */
 export function focusFirst(
   container: HTMLElement | null,
   selector: 'button' | 'input'

@@ -69,9 +69,7 @@ export async function ask(
   return button.accept;
 }
 
-/**
- * Open the notebook of a pool; say so if it is no longer there, or cannot be reached from this server.
- */
+/** Open the notebook of a pool; say so if it is no longer there, or cannot be reached from this server. */
 export async function openNotebook(
   path: string,
   commands: CommandRegistry

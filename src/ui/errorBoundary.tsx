@@ -14,9 +14,7 @@ interface IErrorBoundaryState {
   error: Error | null;
 }
 
-/**
- * Keeps a mistake of ours to the part where it happens, and says it there.
- */
+/** Keeps a mistake of ours to the part where it happens, and says it there. */
 export class ErrorBoundary extends React.Component<
   IErrorBoundaryProps,
   IErrorBoundaryState

@@ -19,9 +19,7 @@ export function below(owner: HTMLElement): IMenuPlace {
   return { owner, x: left, y: bottom };
 }
 
-/**
- * An empty menu that goes when it is closed, and gives the focus back to what it belongs to.
- */
+/** An empty menu that goes when it is closed, and gives the focus back to what it belongs to. */
 export function makeMenu(
   { commands }: IMenuServices,
   { owner }: IMenuPlace

@@ -18,9 +18,7 @@ interface IBarProps {
   rank: number;
 }
 
-/**
- * How busy something is, as a thin bar beside its figure.
- */
+/** How busy something is, as a thin bar beside its figure. */
 export function Bar({ value, rank }: IBarProps): JSX.Element {
   const full = Math.min(100, Math.max(0, value ?? 0));
   return (
@@ -43,9 +41,7 @@ interface IMemoryMeterProps {
   segments: (ISegment & { label: string })[];
 }
 
-/**
- * Who holds how much of a GPU's memory.
- */
+/** Who holds how much of a GPU's memory. */
 export function MemoryMeter(props: IMemoryMeterProps): JSX.Element {
   const { label, text, total, segments } = props;
   const share = (bytes: number) => (100 * bytes) / total;
@@ -84,9 +80,7 @@ interface IPercentProps {
   children: React.ReactNode;
 }
 
-/**
- * How busy something is, as a number.
- */
+/** How busy something is, as a number. */
 export function Percent(props: IPercentProps): JSX.Element {
   const { label, title, value, children } = props;
   const percent = Math.round(value ?? 0);

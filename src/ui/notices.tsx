@@ -18,9 +18,7 @@ interface INoticesProps {
   uiState: UiState;
 }
 
-/**
- * Sentences that need no action; more than one fold into a line, and each can be dismissed for good.
- */
+/** Sentences that need no action; more than one fold into a line, and each can be dismissed for good. */
 export function Notices(props: INoticesProps): JSX.Element | null {
   const { of, uiState } = props;
   const [isOpen, setIsOpen] = useState(false);

@@ -5,9 +5,7 @@ import { trans } from '../model/trans';
 /** Characters of a notification that JupyterLab shows. */
 const SHOWN = 140;
 
-/**
- * Emit a notification; a button shows all of what is too long for one.
- */
+/** Emit a notification; a button shows all of what is too long for one. */
 export function notify(
   words: string,
   type: Notification.TypeOptions,

@@ -2,9 +2,7 @@ import type { ICommandPalette } from '@jupyterlab/apputils';
 
 import { trans } from '../model/trans';
 
-/**
- * Offer commands in the palette, where there is one; to be called by the plugin that adds them.
- */
+/** Offer commands in the palette, where there is one; to be called by the plugin that adds them. */
 export function addToPalette(
   palette: ICommandPalette | null | undefined,
   commands: readonly string[]

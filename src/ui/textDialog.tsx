@@ -12,9 +12,7 @@ interface ITextProps {
   load: () => Promise<IBlock[]>;
 }
 
-/**
- * Show texts that the server has to be asked for, to be read, copied, and asked for again.
- */
+/** Show texts that the server has to be asked for, to be read, copied, and asked for again. */
 export async function showTexts(
   title: string,
   props: ITextProps

@@ -10,9 +10,7 @@ interface IValueProps {
   format: (value: number) => string;
 }
 
-/**
- * A metric's value, or a dash that says why there is none.
- */
+/** A metric's value, or a dash that says why there is none. */
 export function Value(props: IValueProps): JSX.Element {
   const { metric, reading, format } = props;
   const value = reading.values[metric];

@@ -65,9 +65,7 @@ function sayLease(
   });
 }
 
-/**
- * Who has a lease, and who shares it: `this notebook · bob, train.ipynb`.
- */
+/** Who has a lease, and who shares it: `this notebook · bob, train.ipynb`. */
 export function sayLessees(lease: ILease, known: IKnownPools): string {
   return joinFacts(
     lessees(lease, known).map(one =>
@@ -134,9 +132,7 @@ function sayProcess({ command, pid, user, who }: IProcess): string[] {
   }
 }
 
-/**
- * Who a process is, in a word or two: `rank 0 of train.ipynb`, `yours`, `bob`.
- */
+/** Who a process is, in a word or two: `rank 0 of train.ipynb`, `yours`, `bob`. */
 export function sayWho({ who, user }: IProcess, known: IKnownPools): string {
   switch (who.kind) {
     case 'rank': {

@@ -87,9 +87,7 @@ export function countRanks(count: number): string {
   return count ? trans._n('%1 rank', '%1 ranks', count) : '';
 }
 
-/**
- * What the living ranks of a running pool do: `cell [7] · 41 s`, `cell [7] on ranks 0–2 · rank 3 idle`.
- */
+/** What the living ranks of a running pool do: `cell [7] · 41 s`, `cell [7] on ranks 0–2 · rank 3 idle`. */
 export function sayActivity(pool: IPool, now: number): string {
   const inState = (state: IRank['state']) =>
     pool.ranks.filter(rank => rank.state === state);

@@ -21,7 +21,7 @@ export async function loadStacks(
   const stacks = await Promise.all(
     ranks.map(async rank => {
       try {
-        return await model.stack(pool.id, rank);
+        return await model.requests.stack(pool.id, rank);
       } catch (error) {
         failures.push(failure(rank, error as IApiError));
         return null;
@@ -45,7 +45,7 @@ export async function loadLog(
   rank: number
 ): Promise<IBlock[]> {
   try {
-    const { lines } = await model.log(pool.id, rank);
+    const { lines } = await model.requests.log(pool.id, rank);
     const nothing = trans.__('Rank %1 has written nothing to stderr.', rank);
     return [{ heading: '', text: lines.join('\n') || nothing, error: null }];
   } catch (error) {
@@ -77,9 +77,7 @@ interface IFoldedStack {
 /** What differs between ranks that run the same code: addresses, and the folders of cells. */
 const OWN = /\b0x[0-9a-f]+\b|(?<=ipykernel_)\d+/gi;
 
-/**
- * Stacks of ranks, those that say the same folded into one; in the order of their first ranks.
- */
+/** Stacks of ranks, those that say the same folded into one; in the order of their first ranks. */
 function foldStacks(stacks: readonly IStack[]): IFoldedStack[] {
   const folded = new Map<string, IFoldedStack>();
   for (const { rank, text } of stacks) {

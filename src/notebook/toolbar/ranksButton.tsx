@@ -8,7 +8,6 @@ import { deadRanks, hasMode, poolOf } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import { isPython } from '../../model/notebook';
 import type { IStartModel } from '../../model/startModel';
-import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs } from '../../model/tokens';
 import type { IPoolsModel } from '../../model/tokens';
 import { trans } from '../../model/trans';
@@ -66,7 +65,8 @@ export class RanksButton extends ReactWidget {
   }
 
   /** Readings come each second: few of them say that other ranks do not respond. */
-  private _onTelemetry(telemetry: ITelemetry): void {
+  private _onTelemetry(): void {
+    const { telemetry } = this._options.model;
     const pool = this._pool;
     const silent = pool ? silentRanks(pool, telemetry) : [];
     if (!isSame(silent, this._silent)) {

@@ -34,9 +34,7 @@ type Props = IPanelServices & {
   span: number;
 };
 
-/**
- * One GPU, or one instance of one: how busy it is, and by whom.
- */
+/** One GPU, or one instance of one: how busy it is, and by whom. */
 export function GpuCard(props: Props): JSX.Element {
   const { gpu, model, current } = props;
   const reading = useModel(model.telemetry, telemetry =>

@@ -22,9 +22,7 @@ interface IGpuDetailsProps extends IPanelServices {
   reading: IReading;
 }
 
-/**
- * What runs on a GPU, and its other metrics; PCIe is read only while this is open.
- */
+/** What runs on a GPU, and its other metrics; PCIe is read only while this is open. */
 export function GpuDetails(props: IGpuDetailsProps): JSX.Element {
   const { id, gpu, reading, model } = props;
   const { telemetry } = model;

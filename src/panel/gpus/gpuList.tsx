@@ -20,9 +20,7 @@ import { GpuCard } from './gpuCard';
 /** Whether GPUs that nobody uses are shown too, as the user chose. */
 const SHOW_ALL = 'showAllGpus';
 
-/**
- * The GPUs of the machine and how busy they are, or why there are none.
- */
+/** The GPUs of the machine and how busy they are, or why there are none. */
 export function GpuList(services: IPanelServices): JSX.Element {
   const { model, current, uiState, commands } = services;
   const gpus = useModel(model, ({ gpus }) => gpus);
@@ -191,9 +189,7 @@ function isOf(uuids: string[], card: Card): boolean {
 const MANY = 6;
 const FEW = 3;
 
-/**
- * The cards without those that nobody uses, if there are many.
- */
+/** The cards without those that nobody uses, if there are many. */
 function useFolded({ model }: IPanelServices, all: Card[]): Card[] {
   const isUsed = (telemetry: ITelemetry, card: Card) =>
     ('gpu' in card ? [card.gpu] : card.instances).some(({ uuid }) =>
@@ -212,9 +208,7 @@ function useFolded({ model }: IPanelServices, all: Card[]): Card[] {
   return all.filter(card => !idle.includes(card) || kept.includes(card));
 }
 
-/**
- * What stands beside the section's title: `8 · 5 in use`, `none`.
- */
+/** What stands beside the section's title: `8 · 5 in use`, `none`. */
 export function GpuSummary({ model }: IPanelServices): JSX.Element | null {
   const inventory = useModel(model, ({ gpus }) => gpus);
   const gpus = useModel(model, ({ allGpus }) => allGpus);
@@ -239,9 +233,7 @@ interface IMigCardProps extends IPanelServices {
   instances: [IGpu, ...IGpu[]];
 }
 
-/**
- * A GPU that is divided, and its MIG instances.
- */
+/** A GPU that is divided, and its MIG instances. */
 function MigCard(props: IMigCardProps): JSX.Element {
   const { instances } = props;
   const [{ index, name, node, parent }] = instances;

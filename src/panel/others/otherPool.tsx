@@ -17,9 +17,7 @@ import type { IPanelServices } from '../services';
 
 type Props = IPanelServices & { pool: IPool };
 
-/**
- * A pool of another notebook, or one that has lost its own: what it has, and what can be done with it.
- */
+/** A pool of another notebook, or one that has lost its own: what it has, and what can be done with it. */
 export function OtherPool(props: Props): JSX.Element {
   const { pool, current, commands } = props;
   const hasNotebook = useModel(current, ({ notebook }) => notebook !== null);

@@ -46,9 +46,7 @@ export function OtherPools(services: IPanelServices): JSX.Element {
   );
 }
 
-/**
- * What stands beside the section's title: `2`, or `3 · 1 orphaned`.
- */
+/** What stands beside the section's title: `2`, or `3 · 1 orphaned`. */
 export function OtherPoolsSummary(
   services: IPanelServices
 ): JSX.Element | null {
@@ -106,9 +104,7 @@ interface ILeaseListProps extends IPanelServices {
   leases: IForeignLease[];
 }
 
-/**
- * What other servers and users have leased; there is nothing that we could do about it.
- */
+/** What other servers and users have leased; there is nothing that we could do about it. */
 function LeaseList({ leases }: ILeaseListProps): JSX.Element {
   return (
     <ul

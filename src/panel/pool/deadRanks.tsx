@@ -12,9 +12,7 @@ import { listRanks } from '../../words/format';
 import { sayDeaths, sayRestartDead } from '../../words/poolState';
 import type { IPanelServices } from '../services';
 
-/**
- * What ranks that died wrote last, and how to go on without losing the others' variables.
- */
+/** What ranks that died wrote last, and how to go on without losing the others' variables. */
 export function DeadRanks(
   props: IPanelServices & { pool: IPool }
 ): JSX.Element | null {
@@ -80,9 +78,7 @@ interface ILastLinesProps {
   label?: string;
 }
 
-/**
- * What stderr said, scrolled to its end: there stands the error.
- */
+/** What stderr said, scrolled to its end: there stands the error. */
 export function LastLines(props: ILastLinesProps): JSX.Element {
   const { log } = props;
   const box = useRef<HTMLPreElement>(null);

@@ -12,9 +12,7 @@ import type { IPanelServices } from '../services';
 /** Seconds: who runs no cell for that long may have forgotten the pool. */
 const LONG = 3600;
 
-/**
- * A pool has GPUs that nobody else gets, and has done nothing for long; a button gives them back.
- */
+/** A pool has GPUs that nobody else gets, and has done nothing for long; a button gives them back. */
 export function IdleNote(
   props: IPanelServices & { pool: IPool }
 ): JSX.Element | null {

@@ -12,9 +12,7 @@ import { formatMoment } from '../../words/format';
 import type { IPanelServices } from '../services';
 import { RunningPool } from './runningPool';
 
-/**
- * A pool that has not ended, from its start to its stop.
- */
+/** A pool that has not ended, from its start to its stop. */
 export function LivePool(props: IPanelServices & { pool: IPool }): JSX.Element {
   const { state, orphaned, started } = props.pool;
   // While ranks are replaced, the others stay where they are.
@@ -36,9 +34,7 @@ interface IOrphanNoteProps extends IPanelServices {
   since: number;
 }
 
-/**
- * What has become of a pool whose kernel is gone, and how to go on with it.
- */
+/** What has become of a pool whose kernel is gone, and how to go on with it. */
 function OrphanNote(props: IOrphanNoteProps): JSX.Element {
   const { pool, since, commands } = props;
   return (
@@ -62,9 +58,7 @@ function OrphanNote(props: IOrphanNoteProps): JSX.Element {
   );
 }
 
-/**
- * A pool on its way: what it does now, and how many ranks are ready.
- */
+/** A pool on its way: what it does now, and how many ranks are ready. */
 function StartingPool(props: IPanelServices & { pool: IPool }): JSX.Element {
   const { pool, current, commands } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);

@@ -18,9 +18,7 @@ import { LastLines } from './deadRanks';
 import { LivePool } from './livePool';
 import { Offers } from './offers';
 
-/**
- * The pool of the current notebook, in whatever state it is.
- */
+/** The pool of the current notebook, in whatever state it is. */
 export function PoolView(services: IPanelServices): JSX.Element {
   // What goes, or is disabled, goes with these.
   useModel(services.current, ({ pool }) => pool);
@@ -111,9 +109,7 @@ function sayEnded(pool: IPool): string {
     : trans._n('%1 rank stopped.', '%1 ranks stopped.', pool.world_size);
 }
 
-/**
- * What stands beside the section's title: `4 ranks · gloo · 12 min`.
- */
+/** What stands beside the section's title: `4 ranks · gloo · 12 min`. */
 export function PoolSummary(services: IPanelServices): JSX.Element | null {
   const pool = useModel(services.current, ({ pool }) => pool);
   const isEmpty = useModel(services.model, hasNothingToShow);
@@ -137,9 +133,7 @@ function RunningSummary(props: IPanelServices & { pool: IPool }): JSX.Element {
   );
 }
 
-/**
- * A pool that failed: why, what to do about it, and another try.
- */
+/** A pool that failed: why, what to do about it, and another try. */
 function FailedPool(props: IPanelServices & { pool: IPool }): JSX.Element {
   const { pool } = props;
   const reason = pool.reason;
@@ -165,9 +159,7 @@ function FailedPool(props: IPanelServices & { pool: IPool }): JSX.Element {
   );
 }
 
-/**
- * Why the last request failed, until it is dismissed or another one is sent.
- */
+/** Why the last request failed, until it is dismissed or another one is sent. */
 function ErrorNote(services: IPanelServices): JSX.Element | null {
   const { current, start } = services;
   const schema = useModel(start, start => start.schema);

@@ -40,9 +40,7 @@ import { PoolFacts } from './poolFacts';
 
 type Props = IPanelServices & { pool: IPool };
 
-/**
- * A pool at work, or on its way out: what it does, what can be done, and every rank.
- */
+/** A pool at work, or on its way out: what it does, what can be done, and every rank. */
 export function RunningPool(props: Props): JSX.Element {
   const { pool, model, current, commands, uiState } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);
@@ -163,9 +161,7 @@ function Activity(
   );
 }
 
-/**
- * Which rank the others wait for, and what to press.
- */
+/** Which rank the others wait for, and what to press. */
 function WaitNote(props: IPanelServices & { pool: IPool }): JSX.Element | null {
   const { pool, model, commands } = props;
   const wait = useLongWait(pool, model);

@@ -20,9 +20,7 @@ interface IEndedJobsProps extends IPanelServices {
   selection: ISelection;
 }
 
-/**
- * Own jobs that ended within a day, folded away at first.
- */
+/** Own jobs that ended within a day, folded away at first. */
 export function EndedJobs(props: IEndedJobsProps): JSX.Element {
   const { jobs, selection, uiState } = props;
   const isOpen = useModel(uiState, state => state.get(SHOW_ENDED) === true);

@@ -23,9 +23,7 @@ export interface INewsWanted {
   opensNotebooks: boolean;
 }
 
-/**
- * Tell of own jobs that start or end while the page is open.
- */
+/** Tell of own jobs that start or end while the page is open. */
 export class JobNotices {
   constructor(
     private readonly _queue: IQueueModel,

@@ -16,9 +16,7 @@ import { joinSentences } from '../../words/format';
 import { JobNotices } from './notices';
 import type { INewsWanted } from './notices';
 
-/**
- * What can be done with own jobs, and the news of them.
- */
+/** What can be done with own jobs, and the news of them. */
 export const queuePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:queue',
   description:

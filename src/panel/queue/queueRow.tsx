@@ -30,9 +30,7 @@ interface IQueueRowProps extends IPanelServices {
   drag?: DragProps;
 }
 
-/**
- * A job or a pool that runs or waits; what others have is grey, as nothing can be done about it.
- */
+/** A job or a pool that runs or waits; what others have is grey, as nothing can be done about it. */
 export function QueueRow(props: IQueueRowProps): JSX.Element {
   const { row, place, selection, model } = props;
   const isOwnPool = useModel(model, ({ pools }) => pools.has(row.id));

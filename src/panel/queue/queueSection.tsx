@@ -19,9 +19,7 @@ import { useSelection } from './selection';
 /** Rows that are shown at once. */
 const MANY = 50;
 
-/**
- * What runs and waits on this machine, and own jobs that have ended.
- */
+/** What runs and waits on this machine, and own jobs that have ended. */
 export function QueueSection(services: IPanelServices): JSX.Element {
   const { model } = services;
   const { queue } = model;
@@ -158,9 +156,7 @@ function ActionError({ model }: IPanelServices): JSX.Element | null {
   );
 }
 
-/**
- * What stands beside the section's title: `1 running · 2 waiting`, of own and others' jobs.
- */
+/** What stands beside the section's title: `1 running · 2 waiting`, of own and others' jobs. */
 export function QueueSummary({ model }: IPanelServices): JSX.Element | null {
   const isEmpty = useModel(model, hasNothingToShow);
   const running = useModel(model.queue, countRunning);

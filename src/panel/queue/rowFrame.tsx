@@ -27,9 +27,7 @@ interface IRowFrameProps {
   children: React.ReactNode;
 }
 
-/**
- * Two lines and a menu.
- */
+/** Two lines and a menu. */
 export function RowFrame(props: IRowFrameProps): JSX.Element {
   const { name, place, mood, title, openMenu, isPicked, drag } = props;
   const classes = [

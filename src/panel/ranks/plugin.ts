@@ -18,9 +18,7 @@ import { addToPalette } from '../../ui/palette';
 import { showTexts } from '../../ui/textDialog';
 import { loadLog, loadStacks } from '../../words/rankTexts';
 
-/**
- * What can be done with one rank, beside what is done with all.
- */
+/** What can be done with one rank, beside what is done with all. */
 export const ranksPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:ranks',
   description: 'Adds commands for single ranks: kill, stack, log, own cells.',

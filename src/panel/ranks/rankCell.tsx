@@ -17,9 +17,7 @@ interface IRankCellProps extends IRankProps {
   choose: (rank: number) => void;
 }
 
-/**
- * One rank of many: its number and colour, what it does as a shape, and how busy its device is.
- */
+/** One rank of many: its number and colour, what it does as a shape, and how busy its device is. */
 export const RankCell = memo(function RankCell(
   props: IRankCellProps
 ): JSX.Element {

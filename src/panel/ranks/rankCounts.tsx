@@ -23,9 +23,7 @@ interface IRankCountsProps {
   telemetry: ITelemetry;
 }
 
-/**
- * How many ranks do what, which is also what the shapes in the grid mean.
- */
+/** How many ranks do what, which is also what the shapes in the grid mean. */
 export function RankCounts(props: IRankCountsProps): JSX.Element {
   const { pool, telemetry } = props;
   const isEnding = pool.state !== 'RUNNING';

@@ -17,9 +17,7 @@ import type { IRankProps } from './rankTile';
 /** As many ranks have a tile; of more each has a small cell. */
 const MOST_TILES = 16;
 
-/**
- * Every rank of a pool.
- */
+/** Every rank of a pool. */
 export function RankList(props: IPanelServices & { pool: IPool }): JSX.Element {
   const { pool, model } = props;
   const className = useModel(model, isStale)
@@ -58,9 +56,7 @@ export function RankList(props: IPanelServices & { pool: IPool }): JSX.Element {
   );
 }
 
-/**
- * Very many ranks: a small cell for each.
- */
+/** Very many ranks: a small cell for each. */
 function RankGrid(
   props: IPanelServices & { pool: IPool; className: string; span: number }
 ): JSX.Element {

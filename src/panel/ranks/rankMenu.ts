@@ -5,9 +5,7 @@ import { trans } from '../../model/trans';
 import { makeMenu } from '../../ui/menu';
 import type { IMenuPlace, IMenuServices } from '../../ui/menu';
 
-/**
- * What can be done with one rank.
- */
+/** What can be done with one rank. */
 export function openRankMenu(
   services: IMenuServices,
   pool: string,
@@ -31,9 +29,7 @@ export function openRankMenu(
   menu.open(place.x, place.y);
 }
 
-/**
- * What can be done with a pool beside what its buttons do.
- */
+/** What can be done with a pool beside what its buttons do. */
 export function openPoolMenu(
   services: IMenuServices,
   pool: string,

@@ -35,9 +35,7 @@ export interface IRankProps {
   clock: Clock;
 }
 
-/**
- * One rank: where it sits, what it does, and a menu of what can be done with it.
- */
+/** One rank: where it sits, what it does, and a menu of what can be done with it. */
 export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
   const { poolId, rank, isEnding, telemetry } = props;
   const mood = useModel(telemetry, telemetry =>

@@ -19,9 +19,7 @@ interface IRankUseProps {
   children: React.ReactNode;
 }
 
-/**
- * How busy a rank's GPU is, or the CPU with it, and what memory it has.
- */
+/** How busy a rank's GPU is, or the CPU with it, and what memory it has. */
 export function RankUse(props: IRankUseProps): JSX.Element {
   const { poolId, rank, span, telemetry, children } = props;
   const { usage, curve } = useModel(telemetry, telemetry =>

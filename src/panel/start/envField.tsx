@@ -9,9 +9,7 @@ import type { IWidgetProps } from './props';
 
 const EMPTY: IVariable = { name: '', value: '' };
 
-/**
- * Environment variables, a row each.
- */
+/** Environment variables, a row each. */
 export function EnvField(props: IWidgetProps): JSX.Element {
   const { aria, field, value, onChange } = props;
   const variables = variablesOf(value);

@@ -23,9 +23,7 @@ interface IStartFormProps extends IPanelServices {
   label: string;
 }
 
-/**
- * Asks for what the server's schema names, and starts a pool with it.
- */
+/** Asks for what the server's schema names, and starts a pool with it. */
 export function StartForm(props: IStartFormProps): JSX.Element {
   const { model, current, start, commands, label } = props;
   // It follows the settings, and which GPUs are free.

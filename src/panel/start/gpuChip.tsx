@@ -22,9 +22,7 @@ interface IGpuChipProps extends IWidgetProps {
   onPick: (isPicked: boolean) => void;
 }
 
-/**
- * A GPU that can be picked, with what is free of it; or who has it.
- */
+/** A GPU that can be picked, with what is free of it; or who has it. */
 export function GpuChip(props: IGpuChipProps): JSX.Element {
   const { gpu, isPicked, onPick, model, current, draft, aria } = props;
   const own = useModel(current, ({ pool }) => pool);

@@ -8,9 +8,7 @@ import { useModel } from '../../ui/useModel';
 import { GpuChip } from './gpuChip';
 import type { IWidgetProps } from './props';
 
-/**
- * The GPUs of the machine, to pick from; with none picked the server takes free ones.
- */
+/** The GPUs of the machine, to pick from; with none picked the server takes free ones. */
 export function GpusField(props: IWidgetProps): JSX.Element | null {
   const { model, schema, draft, field, onChange } = props;
   const gpus = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];

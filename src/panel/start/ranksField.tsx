@@ -7,9 +7,7 @@ import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
 import type { IWidgetProps } from './props';
 
-/**
- * How many ranks, and what it means if there are fewer GPUs.
- */
+/** How many ranks, and what it means if there are fewer GPUs. */
 export function RanksField(props: IWidgetProps): JSX.Element {
   const { id, aria, schema, field, draft, offer } = props;
   const { minimum = 1, maximum = Infinity } = field;

@@ -20,9 +20,7 @@ interface IVariableRowsProps {
   ranks: number[];
 }
 
-/**
- * One variable: its name, its memory, how it compares; and below, what it is on which ranks.
- */
+/** One variable: its name, its memory, how it compares; and below, what it is on which ranks. */
 export const VariableRows = memo(function VariableRows(
   props: IVariableRowsProps
 ): JSX.Element {

@@ -37,9 +37,7 @@ interface IVariableTableProps {
   isOld: boolean;
 }
 
-/**
- * The variables in the order that the user chose, below each what it is on which ranks.
- */
+/** The variables in the order that the user chose, below each what it is on which ranks. */
 export function VariableTable(props: IVariableTableProps): JSX.Element {
   const { list, words, isOld } = props;
   const [column, setColumn] = useState<Column>('name');

@@ -12,9 +12,7 @@ import type { IPanelServices } from '../services';
 import { Sentence } from '../../ui/sentence';
 import { VariableTable } from './variableTable';
 
-/**
- * What the variables of the ranks are, and which are not the same on all of them.
- */
+/** What the variables of the ranks are, and which are not the same on all of them. */
 export function VariablesSection(services: IPanelServices): JSX.Element {
   const { model, current } = services;
   const pool = useModel(current, ({ pool }) => pool);
@@ -137,9 +135,7 @@ function List(
   );
 }
 
-/**
- * What stands beside the section's title: `12 · 1 differs`.
- */
+/** What stands beside the section's title: `12 · 1 differs`. */
 export function VariablesSummary({
   model,
   variables
