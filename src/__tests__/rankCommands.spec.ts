@@ -168,7 +168,7 @@ describe('texts of ranks', () => {
       'Thread 0x7f01\n  File "/tmp/ipykernel_12/1.py", line 2',
       'Thread 0x7f99\n  File "/tmp/ipykernel_99/1.py", line 2'
     ];
-    Object.assign(model, {
+    Object.assign(model.requests, {
       stack: jest.fn((_: string, rank: number) =>
         rank === 2
           ? Promise.reject(
@@ -199,7 +199,7 @@ describe('texts of ranks', () => {
   it('are the log of one, also if it is empty', async () => {
     let answer = (_: { rank: number; lines: string[] }) => {};
     const later = new Promise(resolve => (answer = resolve));
-    Object.assign(model, {
+    Object.assign(model.requests, {
       log: jest
         .fn()
         .mockResolvedValueOnce({ rank: 1, lines: ['one', 'two'] })

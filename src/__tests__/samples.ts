@@ -12,7 +12,6 @@ import { FakeQueue } from './queueSamples';
 export function makeRank(rank: number, changes: Partial<IRank> = {}): IRank {
   return {
     rank,
-    local_rank: rank,
     device: 'cpu',
     gpu: null,
     pid: 1000 + rank,
@@ -33,8 +32,6 @@ export function makeAttachment(
   return {
     as: 'kernel',
     pid: 900,
-    start_ticks: 40,
-    boot: 'b1',
     kernel_id: 'k1',
     name: 'train.ipynb',
     mode: false,
@@ -54,7 +51,6 @@ export function makePool(changes: Partial<IPool> = {}): IPool {
     world_size: 2,
     backend: 'gloo',
     placement: 'cycle',
-    start_method: 'fork',
     notices: [],
     progress: { phase: 'starting ranks', ready: 0 },
     created: 50,
@@ -66,9 +62,6 @@ export function makePool(changes: Partial<IPool> = {}): IPool {
       makeAttachment({ as: 'server', pid: 800, kernel_id: null, name: '' }),
       makeAttachment({ kernel_id: changes.kernel_id ?? 'k1' })
     ],
-    python: 'python',
-    cwd: '.',
-    folder: '.',
     generation: 1,
     ranks: [makeRank(0), makeRank(1)],
     ...changes

@@ -21,7 +21,6 @@ export interface IJobDetails {
 }
 
 export interface IFullJob extends IJob {
-  params: Record<string, string>;
   priority: number;
   gpus: number;
   gpu_uuids: string[];

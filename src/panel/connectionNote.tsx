@@ -3,7 +3,7 @@ import React from 'react';
 
 import type { IPoolsModel } from '../model/tokens';
 import { trans } from '../model/trans';
-import { CopyButton, Note } from '../ui/controls';
+import { CopyButton, ErrorText, Note } from '../ui/controls';
 import { useModel } from '../ui/useModel';
 import { formatMoment } from '../words/format';
 import type { IPanelServices } from './services';
@@ -57,8 +57,7 @@ export function ConnectionNote({ model }: IPanelServices): JSX.Element | null {
     case 'refused':
       return (
         <Note kind="error">
-          <p className="jp-dist-error">{connection.error.message}</p>
-          {connection.error.hint && <p>{connection.error.hint}</p>}
+          <ErrorText error={connection.error} />
           {retry}
         </Note>
       );

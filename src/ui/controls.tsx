@@ -2,6 +2,7 @@ import { Clipboard } from '@jupyterlab/apputils';
 import { Button, ellipsesIcon } from '@jupyterlab/ui-components';
 import React, { forwardRef, useState } from 'react';
 
+import type { IApiError } from '../model/contract';
 import { trans } from '../model/trans';
 
 interface ICopyButtonProps {
@@ -20,6 +21,55 @@ export function CopyButton({ text }: ICopyButtonProps): JSX.Element {
     >
       {isCopied ? trans.__('Copied') : trans.__('Copy')}
     </Button>
+  );
+}
+
+/** A button that looks like a link. */
+export function Link({
+  className = '',
+  ...props
+}: React.ButtonHTMLAttributes<HTMLButtonElement>): JSX.Element {
+  const classes = `jp-dist-Link ${className}`.trim();
+  return <button {...props} type="button" className={classes} />;
+}
+
+/** Shows the rest of a long list. */
+export function ShowMore(props: {
+  count: number;
+  show: () => void;
+}): JSX.Element | null {
+  return props.count > 0 ? (
+    <Link onClick={props.show}>{trans.__('Show %1 more', props.count)}</Link>
+  ) : null;
+}
+
+/** What is wrong, and what to do. */
+export function ErrorText({ error }: { error: IWrong }): JSX.Element {
+  return (
+    <>
+      <p className="jp-dist-error">{error.message}</p>
+      {error.hint && <p>{error.hint}</p>}
+    </>
+  );
+}
+
+type IWrong = Pick<IApiError, 'message' | 'hint'>;
+
+/** Why a section cannot be shown. */
+export function ErrorWithRetry(props: {
+  error: IWrong;
+  retry: () => void;
+  className?: string;
+}): JSX.Element {
+  return (
+    <div role="alert" className={props.className}>
+      <ErrorText error={props.error} />
+      <div className="jp-dist-Actions">
+        <Button small onClick={props.retry}>
+          {trans.__('Check again')}
+        </Button>
+      </div>
+    </div>
   );
 }
 

@@ -3,7 +3,7 @@ import React, { useState } from 'react';
 
 import { trans } from '../model/trans';
 import type { UiState } from '../model/uiState';
-import { focusFirst, Note } from './controls';
+import { focusFirst, Link, Note } from './controls';
 import { useModel } from './useModel';
 
 /** The name under which dismissed notices are remembered. */
@@ -36,14 +36,9 @@ export function Notices(props: INoticesProps): JSX.Element | null {
   return (
     <div className="jp-dist-Notices">
       {length > 1 && (
-        <button
-          className="jp-dist-Link"
-          type="button"
-          aria-expanded={isOpen}
-          onClick={() => setIsOpen(!isOpen)}
-        >
+        <Link aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
           {trans._n('%1 notice', '%1 notices', length)}
-        </button>
+        </Link>
       )}
       {!isFolded &&
         notices.map(notice => (

@@ -6,7 +6,7 @@ import { trans } from '../model/trans';
 import { formatTime } from '../words/format';
 import { textOf } from '../words/rankTexts';
 import type { IBlock } from '../words/rankTexts';
-import { CopyButton } from './controls';
+import { CopyButton, ErrorText } from './controls';
 
 interface ITextProps {
   load: () => Promise<IBlock[]>;
@@ -97,8 +97,7 @@ function Block({ heading, text, error }: IBlock): JSX.Element {
       {heading && <h3>{heading}</h3>}
       {error ? (
         <div role="alert">
-          <p className="jp-dist-error">{error.message}</p>
-          {error.hint && <p>{error.hint}</p>}
+          <ErrorText error={error} />
         </div>
       ) : (
         <pre className="jp-dist-Log" tabIndex={0}>

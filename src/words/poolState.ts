@@ -114,21 +114,15 @@ export function sayActivity(pool: IPool, now: number): string {
 function sayCells(busy: IRank[], pool: IPool): string[] {
   return [...new Set(busy.map(({ cell }) => cell))].map(cell => {
     const ranks = numbersOf(busy.filter(rank => rank.cell === cell));
-    const list = listRanks(ranks);
+    const args = [ranks.length, listRanks(ranks), cell] as const;
     if (areAll(ranks, pool)) {
       return cell === null
         ? trans.__('all ranks busy')
         : trans.__('cell [%1]', cell);
     }
     return cell === null
-      ? trans._n('rank %2 busy', 'ranks %2 busy', ranks.length, list)
-      : trans._n(
-          'cell [%3] on rank %2',
-          'cell [%3] on ranks %2',
-          ranks.length,
-          list,
-          cell
-        );
+      ? trans._n('rank %2 busy', 'ranks %2 busy', ...args)
+      : trans._n('cell [%3] on rank %2', 'cell [%3] on ranks %2', ...args);
   });
 }
 

@@ -8,6 +8,7 @@ import type { IReading } from '../../model/reading';
 import { serverTime } from '../../model/serverTime';
 import { trans } from '../../model/trans';
 import { startCellDrag } from '../../ui/codeCells';
+import { Link } from '../../ui/controls';
 import { MemoryMeter, Percent } from '../../ui/meters';
 import { Sparkline } from '../../ui/sparkline';
 import { useModel } from '../../ui/useModel';
@@ -207,9 +208,7 @@ function Leaseholder(props: IPartProps): JSX.Element {
         >
           {leaseholder}
         </span>
-        <button
-          className="jp-dist-Link"
-          type="button"
+        <Link
           aria-expanded={isOpen}
           aria-controls={isOpen ? id : undefined}
           aria-label={trans.__('Details of GPU %1', label)}
@@ -218,7 +217,7 @@ function Leaseholder(props: IPartProps): JSX.Element {
           {count
             ? trans._n('%1 process', '%1 processes', count)
             : trans.__('Details')}
-        </button>
+        </Link>
       </div>
       {isOpen && <GpuDetails {...props} id={id} />}
     </>

@@ -8,7 +8,7 @@ import { serverTime } from '../../model/serverTime';
 import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
-import { Note } from '../../ui/controls';
+import { ErrorText, Link, Note } from '../../ui/controls';
 import { isSame, useModel } from '../../ui/useModel';
 import { saySpan } from '../../words/load';
 import { formatMoment } from '../../words/format';
@@ -48,8 +48,7 @@ export function GpuList(services: IPanelServices): JSX.Element {
   if (gpusError) {
     return (
       <div className="jp-dist-Body" role="alert">
-        <p className="jp-dist-error">{gpusError.message}</p>
-        {gpusError.hint && <p>{gpusError.hint}</p>}
+        <ErrorText error={gpusError} />
       </div>
     );
   }
@@ -120,23 +119,15 @@ export function GpuList(services: IPanelServices): JSX.Element {
       {all.length > 0 && (
         <div className="jp-dist-Links">
           {all.length > folded.length && (
-            <button
-              className="jp-dist-Link"
-              type="button"
-              onClick={() => uiState.set(SHOW_ALL, !isUnfolded)}
-            >
+            <Link onClick={() => uiState.set(SHOW_ALL, !isUnfolded)}>
               {isUnfolded
                 ? trans.__('Show fewer')
                 : trans.__('Show %1 more', all.length - folded.length)}
-            </button>
+            </Link>
           )}
-          <button
-            className="jp-dist-Link"
-            type="button"
-            onClick={() => void commands.execute(CommandIDs.openTimeline)}
-          >
+          <Link onClick={() => void commands.execute(CommandIDs.openTimeline)}>
             {trans.__('Open timeline')}
-          </button>
+          </Link>
         </div>
       )}
     </div>

@@ -4,7 +4,7 @@ import React from 'react';
 import type { IApiError, IPool } from '../../model/contract';
 import { trans } from '../../model/trans';
 import { useNow } from '../../ui/clock';
-import { Note, StatePill } from '../../ui/controls';
+import { ErrorText, Note, StatePill } from '../../ui/controls';
 import { useFocusHandOff } from '../../ui/useFocusHandOff';
 import { useInSight } from '../../ui/useInSight';
 import { useModel } from '../../ui/useModel';
@@ -145,8 +145,7 @@ function FailedPool(props: IPanelServices & { pool: IPool }): JSX.Element {
       </div>
       {reason && (
         <div className="jp-dist-Reason" role="alert">
-          <p className="jp-dist-error">{reason.message}</p>
-          {reason.hint && <p>{reason.hint}</p>}
+          <ErrorText error={reason} />
         </div>
       )}
       {log && <LastLines log={log} />}
@@ -187,7 +186,7 @@ function ErrorNote(services: IPanelServices): JSX.Element | null {
 }
 
 /** What was refused in short, and who has which GPUs, a line each. */
-function Refusal({ error }: IRefusalProps): JSX.Element {
+function Refusal({ error }: { error: IApiError }): JSX.Element {
   const { head, parts } = partsOf(error);
   return (
     <>
@@ -201,8 +200,4 @@ function Refusal({ error }: IRefusalProps): JSX.Element {
       )}
     </>
   );
-}
-
-interface IRefusalProps {
-  error: IApiError;
 }

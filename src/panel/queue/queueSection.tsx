@@ -6,7 +6,7 @@ import { isOwnJob, placesInLine } from '../../model/queueContract';
 import type { IQueueRow } from '../../model/queueContract';
 import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
-import { Note } from '../../ui/controls';
+import { ErrorText, ErrorWithRetry, Note, ShowMore } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { joinFacts } from '../../words/format';
 import { hasNothingToShow, isStale } from '../connectionNote';
@@ -35,15 +35,11 @@ export function QueueSection(services: IPanelServices): JSX.Element {
   // While the connection is lost, the panel says so at its top.
   if (error && !isLost) {
     return (
-      <div className="jp-dist-Body" role="alert">
-        <p className="jp-dist-error">{error.message}</p>
-        {error.hint && <p>{error.hint}</p>}
-        <div className="jp-dist-Actions">
-          <Button small onClick={() => queue.reload()}>
-            {trans.__('Check again')}
-          </Button>
-        </div>
-      </div>
+      <ErrorWithRetry
+        className="jp-dist-Body"
+        error={error}
+        retry={() => queue.reload()}
+      />
     );
   }
   if (!rows) {
@@ -69,7 +65,13 @@ export function QueueSection(services: IPanelServices): JSX.Element {
       {rows.length > 0 && (
         <QueueList {...services} rows={rows} selection={selection} />
       )}
-      {!rows.some(isOwnJob) && !ended.length && <Introduction />}
+      {!rows.some(isOwnJob) && !ended.length && (
+        <p className="jp-dist-QueueIntroduction">
+          {trans.__(
+            'A job is a command, a script or a notebook that starts as soon as its GPUs are free, and goes on when you close JupyterLab.'
+          )}
+        </p>
+      )}
       {ended.length > 0 && (
         <EndedJobs {...services} jobs={ended} selection={selection} />
       )}
@@ -113,29 +115,11 @@ function QueueList(props: IQueueListProps): JSX.Element {
           />
         ))}
       </ul>
-      {rows.length > shown.length && (
-        <button
-          className="jp-dist-Link"
-          type="button"
-          onClick={() => setUnfolded(true)}
-        >
-          {trans.__('Show %1 more', rows.length - shown.length)}
-        </button>
-      )}
+      <ShowMore
+        count={rows.length - shown.length}
+        show={() => setUnfolded(true)}
+      />
     </>
-  );
-}
-
-/** What a job is, for those who have none. */
-function Introduction(): JSX.Element {
-  return (
-    <div className="jp-dist-QueueIntroduction">
-      <p>
-        {trans.__(
-          'A job is a command, a script or a notebook that starts as soon as its GPUs are free, and goes on when you close JupyterLab.'
-        )}
-      </p>
-    </div>
   );
 }
 
@@ -147,8 +131,7 @@ function ActionError({ model }: IPanelServices): JSX.Element | null {
   }
   return (
     <Note kind="error">
-      <p className="jp-dist-error">{error.message}</p>
-      {error.hint && <p>{error.hint}</p>}
+      <ErrorText error={error} />
       <Button small onClick={() => model.queue.dismissError()}>
         {trans.__('Dismiss')}
       </Button>

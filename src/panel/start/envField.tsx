@@ -4,7 +4,7 @@ import React, { useState } from 'react';
 import { variablesOf } from '../../model/draft';
 import type { IVariable } from '../../model/draft';
 import { trans } from '../../model/trans';
-import { focusFirst } from '../../ui/controls';
+import { focusFirst, Link } from '../../ui/controls';
 import type { IWidgetProps } from './props';
 
 const EMPTY: IVariable = { name: '', value: '' };
@@ -24,16 +24,14 @@ export function EnvField(props: IWidgetProps): JSX.Element {
     <fieldset className="jp-dist-Env">
       <legend>
         {field.title}
-        <button
-          className="jp-dist-Link"
-          type="button"
+        <Link
           onClick={() => {
             setIsAdding(true);
             set([...variables, EMPTY]);
           }}
         >
           {trans.__('Add variable')}
-        </button>
+        </Link>
       </legend>
       {variables.map((variable, index) => (
         <div key={index} className="jp-dist-Env-row">

@@ -11,6 +11,7 @@ import type {
 import { toChoice, errorsOf } from '../../model/draft';
 import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
+import { Link } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { joinSentences } from '../../words/format';
 import { startCode } from '../../words/startCode';
@@ -156,9 +157,8 @@ function MoreOptions(props: IMoreOptionsProps): JSX.Element {
   const id = useId();
   return (
     <>
-      <button
-        className="jp-dist-Link jp-dist-StartForm-more"
-        type="button"
+      <Link
+        className="jp-dist-StartForm-more"
         aria-expanded={isOpen}
         aria-controls={isOpen ? id : undefined}
         onClick={() => setIsWanted(!isOpen)}
@@ -166,7 +166,7 @@ function MoreOptions(props: IMoreOptionsProps): JSX.Element {
         {chosen
           ? trans.__('More options (%1 chosen)', chosen)
           : trans.__('More options')}
-      </button>
+      </Link>
       {isOpen && (
         <div id={id} className="jp-dist-StartForm-fields">
           {children}

@@ -3,7 +3,7 @@ import React from 'react';
 import { labelOf } from '../../model/cards';
 import { pickedGpus } from '../../model/draft';
 import { trans } from '../../model/trans';
-import { focusFirst } from '../../ui/controls';
+import { focusFirst, Link } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { GpuChip } from './gpuChip';
 import type { IWidgetProps } from './props';
@@ -37,9 +37,7 @@ export function GpusField(props: IWidgetProps): JSX.Element | null {
       <legend>
         {field.title}
         {picked.length ? (
-          <button
-            className="jp-dist-Link"
-            type="button"
+          <Link
             onClick={({ currentTarget }) => {
               // This button goes, and the focus would with it.
               focusFirst(currentTarget.closest('fieldset'), 'input');
@@ -47,7 +45,7 @@ export function GpusField(props: IWidgetProps): JSX.Element | null {
             }}
           >
             {trans.__('Clear')}
-          </button>
+          </Link>
         ) : (
           <span className="jp-dist-quiet">{trans.__('Any free GPU')}</span>
         )}

@@ -6,6 +6,7 @@ import type {
   IVariable,
   IVariables
 } from '../../model/variablesContract';
+import { ShowMore } from '../../ui/controls';
 import { VariableRows } from './variableRows';
 
 /** Variables that are shown at once. */
@@ -113,15 +114,10 @@ export function VariableTable(props: IVariableTableProps): JSX.Element {
           />
         ))}
       </table>
-      {found.length > shown.length && (
-        <button
-          className="jp-dist-Link"
-          type="button"
-          onClick={() => setUnfolded(true)}
-        >
-          {trans.__('Show %1 more', found.length - shown.length)}
-        </button>
-      )}
+      <ShowMore
+        count={found.length - shown.length}
+        show={() => setUnfolded(true)}
+      />
     </>
   );
 }

@@ -4,6 +4,7 @@ import React, { useEffect, useState } from 'react';
 import type { IPool } from '../../model/contract';
 import { trans } from '../../model/trans';
 import type { IVariables } from '../../model/variablesContract';
+import { ErrorWithRetry } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { joinFacts } from '../../words/format';
 import { sayAbsent, sayBusy } from '../../words/variableWords';
@@ -44,17 +45,7 @@ function Content(props: IPanelServices & { pool: IPool }): JSX.Element | null {
   }, [isLost, variables]);
   // While the connection is lost, the panel says so at its top.
   if (error && !isLost) {
-    return (
-      <div role="alert">
-        <p className="jp-dist-error">{error.message}</p>
-        {error.hint && <p>{error.hint}</p>}
-        <div className="jp-dist-Actions">
-          <Button small onClick={() => variables.reload()}>
-            {trans.__('Check again')}
-          </Button>
-        </div>
-      </div>
-    );
+    return <ErrorWithRetry error={error} retry={() => variables.reload()} />;
   }
   if (!list) {
     return isLost ? null : (
