@@ -1,60 +1,16 @@
 import type { INotebookTracker } from '@jupyterlab/notebook';
-import { Signal } from '@lumino/signaling';
 
 import { Client } from '../model/client';
 import { CurrentNotebook } from '../model/notebook';
-import type { INotebookKernels } from '../model/notebook';
 import { PoolsModel } from '../model/pools';
 import { serverTime } from '../model/serverTime';
 import { Stream } from '../model/stream';
 import { Telemetry } from '../model/telemetry';
+import { FakeNotebooks } from './fakeNotebooks';
 import { FakeServer } from './fakeServer';
 import { makeGpusMessage, makeProcess } from './gpuSamples';
 import { FakeQueue } from './queueSamples';
 import { makeAttachment, makePool, makeRank, until } from './samples';
-
-/** Where one notebook after the other is looked at. */
-class FakeNotebooks implements INotebookKernels {
-  readonly ran: string[] = [];
-  refusal: string | null = null;
-  readonly tracker = {
-    currentWidget: null as object | null,
-    currentChanged: new Signal<object, unknown>({})
-  };
-
-  constructor() {
-    this.open('train.ipynb', 'k1');
-  }
-
-  current: string | null = null;
-
-  open(path: string, kernelId: string | null): void {
-    this.current = kernelId;
-    this.tracker.currentWidget = {
-      sessionContext: {
-        path,
-        session: kernelId
-          ? { id: `s${kernelId}`, kernel: { id: kernelId } }
-          : null,
-        specsManager: { specs: null },
-        kernelChanged: new Signal({}),
-        propertyChanged: new Signal({}),
-        disposed: new Signal({})
-      }
-    };
-    this.tracker.currentChanged.emit(this.tracker.currentWidget);
-  }
-
-  close(): void {
-    this.current = this.tracker.currentWidget = null;
-    this.tracker.currentChanged.emit(null);
-  }
-
-  runMagic(kernelId: string, line: string) {
-    this.ran.push(`${kernelId} ${line}`);
-    return Promise.resolve(this.refusal);
-  }
-}
 
 describe('PoolsModel', () => {
   let server: FakeServer;

@@ -66,7 +66,7 @@ export function QueueSection(services: IPanelServices): JSX.Element {
         <QueueList {...services} rows={rows} selection={selection} />
       )}
       {!rows.some(isOwnJob) && !ended.length && (
-        <p className="jp-dist-QueueIntroduction">
+        <p>
           {trans.__(
             'A job is a command, a script or a notebook that starts as soon as its GPUs are free, and goes on when you close JupyterLab.'
           )}
