@@ -4,12 +4,10 @@ import {
   startPlugin
 } from './model/plugin';
 import { cellsPlugin } from './notebook/cells/plugin';
-import { afterRestartPlugin } from './notebook/code/afterRestart';
-import { attachPlugin } from './notebook/code/attach';
 import { codePlugin } from './notebook/code/plugin';
 import { runFilePlugin } from './notebook/code/runFile';
 import { launcherPlugin } from './notebook/launcher/plugin';
-import { modePlugin, toolbarPlugin } from './notebook/toolbar/plugin';
+import { toolbarPlugin } from './notebook/toolbar/plugin';
 import { outputsPlugin } from './outputs/plugin';
 import { replayPlugin } from './outputs/replay';
 import { commandsPlugin } from './panel/commands';
@@ -19,7 +17,6 @@ import { ranksPlugin } from './panel/ranks/plugin';
 import { runningPlugin } from './panel/running';
 import { statusBarPlugin } from './panel/statusBar';
 import { profilePlugin } from './profile/plugin';
-import { jobNotebookPlugin } from './queue/details/notebookPlugin';
 import { detailsPlugin } from './queue/details/plugin';
 import { submitPlugin } from './queue/submit/plugin';
 import { runAsJobPlugin } from './queue/submit/runAsJob';
@@ -33,8 +30,6 @@ export default [
   startPlugin,
   commandsPlugin,
   codePlugin,
-  afterRestartPlugin,
-  attachPlugin,
   runFilePlugin,
   panelPlugin,
   ranksPlugin,
@@ -42,14 +37,12 @@ export default [
   submitPlugin,
   runAsJobPlugin,
   detailsPlugin,
-  jobNotebookPlugin,
   outputsPlugin,
   replayPlugin,
   statusBarPlugin,
   runningPlugin,
   launcherPlugin,
   toolbarPlugin,
-  modePlugin,
   cellsPlugin,
   timelinePlugin,
   profilePlugin

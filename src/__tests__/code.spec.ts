@@ -6,6 +6,7 @@ import { Signal } from '@lumino/signaling';
 import schema from '../../schema/plugin.json';
 import { codePlugin } from '../notebook/code/plugin';
 import { CommandIDs, PANEL_ID } from '../model/tokens';
+import { makeModel } from './samples';
 
 it('code from the context menu comes from the panel alone', async () => {
   document.body.innerHTML = `
@@ -40,11 +41,13 @@ it('code from the context menu comes from the panel alone', async () => {
   };
   const tracker = {
     currentWidget: { id: 'n1', content },
-    currentChanged: new Signal({})
+    currentChanged: new Signal({}),
+    widgetAdded: new Signal({})
   };
   void codePlugin.activate(
     app as unknown as JupyterFrontEnd,
     tracker,
+    makeModel(),
     nullTranslator
   );
   await commands.execute(CommandIDs.insertCode);

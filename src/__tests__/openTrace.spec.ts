@@ -8,7 +8,7 @@ import { CommandRegistry } from '@lumino/commands';
 import { Widget } from '@lumino/widgets';
 
 import { CommandIDs } from '../model/tokens';
-import { askPerfetto, PERFETTO } from '../profile/perfetto';
+import { askPerfetto, PERFETTO } from '../profile/openTrace';
 import { profilePlugin } from '../profile/plugin';
 import { TRACE } from '../profile/traceView';
 import { dialog, dialogSays, until } from './samples';

@@ -14,7 +14,7 @@ import {
   VariablesSummary
 } from '../panel/variables/variablesSection';
 import { JobDetails } from '../queue/details/jobDetails';
-import { NotebookHead } from '../queue/details/notebookHead';
+import { NotebookHead } from '../queue/details/liveNotebook';
 import { askForJobs } from '../queue/submit/submitDialog';
 import { SubmitForm } from '../queue/submit/submitForm';
 import { sayJob } from '../words/detailsWords';

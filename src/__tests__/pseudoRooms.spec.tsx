@@ -203,7 +203,7 @@ describe('the timeline has whole messages', () => {
     });
     const colours = { curve: () => ({}) } as unknown as IColours;
     const texts = METRICS.flatMap(metric => {
-      timeline.metric = metric;
+      timeline.choose({ metric });
       const row = new Row(document.body, makeGpu(0), timeline);
       const { name, who } = row.update(colours, null);
       return [name, who, nameMetric(metric)];

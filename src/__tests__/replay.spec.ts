@@ -1,14 +1,13 @@
-import { CodeCellModel } from '@jupyterlab/cells';
+import { CodeCellModel, type ICellModel } from '@jupyterlab/cells';
 
 import type { KernelMessage } from '@jupyterlab/services';
 
 import { CellWriters } from '../outputs/cellWriters';
 import { find, restore as restoreCell } from '../outputs/replay';
-import type { ICell, ICodeCell, IShown } from '../outputs/replay';
-import { RunningCell } from '../outputs/runningCell';
+import { RunningCell, type IShown } from '../outputs/runningCell';
 
-function restore(cells: ICell[], shown: IShown): void {
-  const cell = find(cells, shown);
+function restore(cells: unknown[], shown: IShown): void {
+  const cell = find(cells as ICellModel[], shown);
   if (cell) {
     restoreCell(cell, shown);
   }
@@ -71,7 +70,9 @@ describe('What a cell has shown', () => {
   });
 
   it('is dropped if the cell is gone', () => {
-    expect(find([makeCell('a', '2')], shown)).toBeUndefined();
+    expect(
+      find([makeCell('a', '2')] as unknown as ICellModel[], shown)
+    ).toBeUndefined();
   });
 
   it('goes on while the cell runs', () => {
@@ -79,7 +80,7 @@ describe('What a cell has shown', () => {
     const display = { output_type: 'display_data', data: {}, metadata: {} };
     const before = [...outputs, display];
     cell.outputs.fromJSON(before as never);
-    const running = new RunningCell(cell as unknown as ICodeCell, {
+    const running = new RunningCell(cell, {
       ...{ ...shown, outputs: before, displays: { d: [1] } }
     });
     expect(cell.executionState).toBe('running');

@@ -201,7 +201,7 @@ describe('the GPU timeline', () => {
       {},
       { metric: 'power', minutes: 60 }
     );
-    expect(widget.content.model.metric).toBe('power');
+    expect(widget.content.model.choice.metric).toBe('power');
     expect(urls.at(-1)).toMatch(/since=-3600&step=4\b/);
     await until(
       () => labels()[0] === 'GPU 0 · power: 71 W · memory: – / 80 GiB'

@@ -58,7 +58,7 @@ describe('timeline', () => {
     expect(model.view[0]).toBe(end - 900);
     model.choose({ isFitted: true });
     expect(model.view).toEqual([NOW - 2, end]);
-    model.minutes = 1;
+    model.choose({ minutes: 1 });
     await answer(PAST);
     expect(model.view[1] - model.view[0]).toBeLessThanOrEqual(60);
   });
@@ -126,7 +126,7 @@ describe('timeline', () => {
   it('asks for another range, no finer than pixels', async () => {
     const { model, asked, answer } = makeTimeline();
     model.isShown = true;
-    model.minutes = 60;
+    model.choose({ minutes: 60 });
     expect(asked.at(-1)).toEqual([-3600, 4]);
     // The answer to the first question comes too late.
     await answer(PAST);

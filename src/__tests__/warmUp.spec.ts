@@ -2,7 +2,7 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import { Signal } from '@lumino/signaling';
 
 import type { IPool } from '../model/contract';
-import { warmUpCompletion } from '../notebook/cells/warmUp';
+import { warmUpCompletion } from '../notebook/cells/plugin';
 import { makeAttachment, makeModel, makePool } from './samples';
 
 function setUp(pool: IPool | null) {

@@ -1,40 +1,33 @@
 import { NotebookActions } from '@jupyterlab/notebook';
 import type { INotebookModel, Notebook } from '@jupyterlab/notebook';
 
-/** Our entry of what a page tells others that have the same notebook open. */
+/** Our entry in the notebook's awareness. */
 const FIELD = 'jupyterDistWrites';
 
-/** What we need of the awareness of a shared notebook. */
-interface IAwareness {
-  readonly clientID: number;
-  getLocalState(): Record<string, unknown> | null;
-  getStates(): Map<number, Record<string, unknown>>;
-  setLocalState(state: Record<string, unknown> | null): void;
-  setLocalStateField(field: string, value: unknown): void;
-  on(event: 'change', listener: (change: IChange) => void): void;
-}
-
-/** Which pages came and went. */
-interface IChange {
-  added: number[];
-  removed: number[];
-}
+type Awareness = Pick<
+  INotebookModel['sharedModel']['awareness'],
+  | 'clientID'
+  | 'getLocalState'
+  | 'getStates'
+  | 'on'
+  | 'setLocalState'
+  | 'setLocalStateField'
+>;
 
 /**
  * Which page writes the outputs of which cells.
  *
- * With real-time collaboration several pages have the same notebook, and all of them are told what a cell puts
- * out. The page that runs it writes, and says so; if that page is gone, one of the others does.
+ * With real-time collaboration, several pages have the same notebook, and all of them receive a cell's
+ * outputs. The page that runs the cell writes them, and says so; if it is gone, another one does.
  */
 export class CellWriters {
-  constructor(private readonly _awareness: IAwareness) {}
+  constructor(private readonly _awareness: Awareness) {}
 
-  /** Say that this page writes the outputs of a cell. */
   take(cell: string): void {
     this._tell([...this._own, cell]);
   }
 
-  /** Say that it does so no more, as often as it was taken. */
+  /** Undo one call of `take`. */
   leave(cell: string): void {
     const cells = [...this._own];
     const place = cells.indexOf(cell);
@@ -44,7 +37,7 @@ export class CellWriters {
     }
   }
 
-  /** Whether nobody writes a cell, and this page is the one to do so. */
+  /** Whether no page writes a cell, and this page is the one to do so. */
   mayWrite(cell: string): boolean {
     const states = this._awareness.getStates();
     const isTaken = [...states.values()].some(state =>
@@ -53,16 +46,20 @@ export class CellWriters {
     return !isTaken && Math.min(...states.keys()) === this._awareness.clientID;
   }
 
-  /** Tell pages that come of this one, as nobody else does, and call back when one has gone. */
+  /** Introduce this page to new pages, which nothing else does, and call back when a page has gone. */
   follow(onGone: () => void): void {
-    this._awareness.on('change', ({ added, removed }) => {
+    const onChange = ({
+      added,
+      removed
+    }: Record<'added' | 'removed', number[]>) => {
       if (added.length > 0) {
         this._awareness.setLocalState(this._awareness.getLocalState());
       }
       if (removed.length > 0) {
         onGone();
       }
-    });
+    };
+    this._awareness.on('change', onChange);
   }
 
   private get _own(): string[] {
@@ -82,7 +79,7 @@ export function writersOf(notebook: INotebookModel): CellWriters {
   return new CellWriters(notebook.sharedModel.awareness);
 }
 
-/** Say of all cells that this page runs that it writes their outputs. */
+/** Say of each cell that this page runs that it writes the outputs. */
 export function tellWhatRuns(): void {
   const writers = ({ model }: Notebook) => model && writersOf(model);
   NotebookActions.executionScheduled.connect((_, { notebook, cell }) => {

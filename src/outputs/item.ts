@@ -1,32 +1,24 @@
 import type { IOutputModel } from '@jupyterlab/rendermime';
 
-import { LabelReader, ranksOf } from './labels';
-import type { IOwner, Owners } from './labels';
+import { LabelReader, ranksOf, type IOwner, type Owners } from './labels';
 import { Lines } from './lines';
 
-/** What the kernel puts before the outputs of a cell on several ranks. */
+/** The first output of a cell on several ranks. */
 export const HEADER = 'application/vnd.jupyter-dist.ranks+json';
-/** Keys of metadata, as the kernel has them. */
 const STREAM = 'jupyter_dist_stream';
 const KIND = 'jupyter_dist_kind';
 
-/** What JupyterLab makes of streams. */
 const STDOUT = 'application/vnd.jupyter.stdout';
 const STDERR = 'application/vnd.jupyter.stderr';
 
-/** The content of the header. */
 export interface IHeader {
-  /** Where the cell ran, such as `0-3`. */
   ranks: string;
   world_size: number;
-  /** Why ranks failed. */
+  /** By rank, why it failed. */
   failed: Record<string, string>;
 }
 
-/**
- * What is in a header, in the form that we count on; null if it is something else, as in a notebook that
- * nobody here has written.
- */
+/** The header, or null if it is invalid: anybody may have written the notebook. */
 export function readHeader(data: unknown): IHeader | null {
   const { ranks, world_size, failed } = {
     ...(data as Partial<IHeader> | null)
@@ -46,8 +38,8 @@ export function readHeader(data: unknown): IHeader | null {
 }
 
 /**
- * One output of a cell with a header: text with labels, the label of the display below it, or something
- * else, which is that display if there is one.
+ * One output of a cell with a header: text with labels, the label of the display below it, or another
+ * output, such as this display.
  */
 export type Item =
   | { kind: 'text'; model: IOutputModel; lines: Lines }
@@ -56,7 +48,7 @@ export type Item =
 
 export function kindOf(model: IOutputModel): Item['kind'] {
   if (model.type === 'stream') {
-    // What the user has typed is a stream, too.
+    // User input is a stream, too.
     return model.toJSON().name === 'stdin' ? 'other' : 'text';
   }
   if (STREAM in model.metadata || model.metadata[KIND] === 'bars') {
@@ -74,8 +66,10 @@ export function makeItem(
   worldSize: number
 ): Item {
   const kind = kindOf(model);
+  const reader = new LabelReader(owners, worldSize);
   if (kind === 'label') {
-    return { kind, model, owner: ownerOf(model, owners, worldSize) };
+    reader.read(textOf(model));
+    return { kind, model, owner: reader.owner };
   }
   if (kind !== 'text') {
     return { kind, model };
@@ -84,7 +78,7 @@ export function makeItem(
     model.type === 'stream'
       ? model.toJSON().name === 'stderr'
       : model.metadata[STREAM] === 'stderr';
-  const lines = new Lines(new LabelReader(owners, worldSize), isError);
+  const lines = new Lines(reader, isError);
   lines.append(textOf(model));
   return { kind, model, lines };
 }
@@ -95,14 +89,4 @@ export function textOf({ data, streamText }: IOutputModel): string {
     streamText?.text ??
     String(data['text/plain'] ?? data[STDOUT] ?? data[STDERR] ?? '')
   );
-}
-
-function ownerOf(
-  model: IOutputModel,
-  owners: Owners,
-  worldSize: number
-): IOwner | null {
-  const reader = new LabelReader(owners, worldSize);
-  reader.read(textOf(model));
-  return reader.owner;
 }

@@ -1,30 +1,25 @@
-/**
- * How the kernel says in plain text who printed a line: `[0-3] text`, padded to the width of the
- * longest plain range; or the label on a line of its own, above ten or more lines without one.
- */
+// In plain text, the kernel writes `[0-3] text`, padded to the width of the longest plain range; or the
+// label on a line of its own, above ten or more lines without one.
 
-/** As many ranks as the server starts at most. */
+/** The most ranks of a pool. */
 const MOST = 1024;
-/** Characters: no label of that many ranks is longer. */
 const LONGEST = 5 * MOST;
 const LABEL = /^\[(\d[\d,-]*)\]/;
 const PART = /^(\d+)(?:-(\d+))?$/;
 const BRACKET = '['.charCodeAt(0);
 const SPACE = ' '.charCodeAt(0);
 
-/** Some ranks that have printed the same; there is one object for each set. */
+/** Ranks that have printed the same; there is one object for each set. */
 export interface IOwner {
   /** Such as `0-2,5`. */
   readonly label: string;
   readonly ranks: ReadonlySet<number>;
 }
 
-/** The sets of ranks that have been met. */
 export class Owners {
-  /** Characters of the longest label. */
   longest = 0;
 
-  /** Null if the text is no label: anything may be printed. */
+  /** Null if the text is no label. */
   of(label: string): IOwner | null {
     let owner = this._known.get(label);
     if (!owner) {
@@ -43,8 +38,8 @@ export class Owners {
 }
 
 /**
- * The ranks that a label such as `0-2,5` names, in order; null if no pool has such ranks. A notebook
- * may come from anybody, so nothing is counted out before that is known.
+ * The ranks of a label such as `0-2,5`, in order; null if no pool has such ranks. Anybody may have written
+ * the notebook, so this is checked before ranks are listed.
  */
 export function ranksOf(label: string): number[] | null {
   if (label.length > LONGEST) {
@@ -65,15 +60,12 @@ export function ranksOf(label: string): number[] | null {
   return ranks;
 }
 
-/** The only rank among some, whose colour can be shown. */
 export function onlyRank({ ranks }: IOwner): number | null {
   const [rank] = ranks;
   return ranks.size === 1 ? rank : null;
 }
 
-/**
- * Reads lines one after the other, and tells whose each is and where its own text begins.
- */
+/** Reads lines in order, and says which ranks have printed each, and where its text begins. */
 export class LabelReader {
   constructor(
     private readonly _owners: Owners,
@@ -84,11 +76,10 @@ export class LabelReader {
 
   private readonly _width: number;
 
-  /** Whose the next line without a label is; null as long as nobody was named. */
+  /** The owner of the next line without a label. */
   current: IOwner | null = null;
-  /** Whose the line is that was read. */
   owner: IOwner | null = null;
-  /** Where its text begins; -1 if it is only a label for the lines below it. */
+  /** Where its text begins; -1 if it is only a label. */
   start = 0;
 
   read(line: string): void {
@@ -112,7 +103,7 @@ export class LabelReader {
       this.current = null;
       const padded = Math.max(end, this._width) + 1;
       const gap = line.slice(end, padded);
-      // What threads print later comes without padding.
+      // Output of threads after the cell has no padding.
       this.start = gap.trim() || line.length < padded ? end + 1 : padded;
     }
   }

@@ -2,13 +2,10 @@ import type { OutputArea } from '@jupyterlab/outputarea';
 import type { Panel, Widget } from '@lumino/widgets';
 
 import { colourOf } from '../ui/meters';
-import { figuresIn } from './figures';
-import type { IFigure } from './figures';
 import type { Item } from './item';
-import { onlyRank } from './labels';
-import type { IOwner } from './labels';
+import { onlyRank, type IOwner } from './labels';
 import type { Lines, Tab } from './lines';
-import { makeGutter, writeRanks } from './row';
+import { addGutter, writeRanks } from './row';
 import { TextBlock } from './textBlock';
 
 const HIDDEN = 'jp-dist-mod-hidden';
@@ -19,8 +16,8 @@ const FIGURE = 'jp-dist-mod-figure';
 type Text = Extract<Item, { kind: 'text' }>;
 
 /**
- * Where in an output area things are: text that follows text is drawn in one block, in the place of
- * the first; what the tab does not show is hidden.
+ * Lays out an output area: consecutive text is drawn in one block, in the place of the first output;
+ * outputs that are not in the tab are hidden.
  */
 export class Layout {
   constructor(private readonly _area: OutputArea) {
@@ -32,7 +29,7 @@ export class Layout {
     this._blocks.clear();
   }
 
-  /** Draw a tab; tell whether there is anything in it. */
+  /** Draw a tab; answers whether it has output. */
   draw(
     items: readonly Item[],
     tab: Tab,
@@ -47,20 +44,18 @@ export class Layout {
     for (let index = 0; index < items.length; index++) {
       const item = items[index];
       if (item.kind === 'text') {
+        const first = index;
         const parts = [item.lines];
-        let next = index + 1;
-        for (; next < items.length; next++) {
-          const other = items[next];
-          if (other.kind !== 'text') {
-            break;
-          }
+        for (
+          let other = items[index + 1];
+          other?.kind === 'text';
+          other = items[index + 1]
+        ) {
           parts.push(other.lines);
-          this._show(next, false);
+          this._show(++index, false);
         }
         used.add(item);
-        const isShown = this._drawText(index, item, parts, tab);
-        isAny = isAny || isShown;
-        index = next - 1;
+        isAny = this._drawText(first, item, parts, tab) || isAny;
       } else if (item.kind === 'label') {
         owner = item.owner;
         this._drawLabel(index, owner, tab === null && !figures.has(index + 1));
@@ -83,7 +78,7 @@ export class Layout {
     return isAny;
   }
 
-  /** The outputs that are to be seen, without the one that the tabs are in. */
+  /** The visible outputs, without the header. */
   shown(bar: Widget): Widget[] {
     return this._area.widgets.filter(
       output => !output.hasClass(HIDDEN) && !output.contains(bar)
@@ -99,7 +94,7 @@ export class Layout {
     const host = this._host(index);
     let block = this._blocks.get(item);
     if (!block) {
-      // Opened from a file, it is read from its beginning.
+      // A notebook from a file is read from its beginning.
       const follows = Boolean(this._area.future);
       block = new TextBlock(this._area.rendermime, follows);
       this._blocks.set(item, block);
@@ -109,13 +104,12 @@ export class Layout {
       host.replaceChildren(block.node);
     }
     const isShown = parts.some(part => part.rows(tab).length > 0);
-    // First, as what is hidden has no height.
+    // First, because hidden text has no height.
     this._show(index, isShown);
     block.draw(parts, tab);
     return isShown;
   }
 
-  /** Put figures side by side. */
   private _arrange(figures: ReadonlyMap<number, IFigure>): void {
     const { node, widgets } = this._area;
     this._area.toggleClass(GRID, figures.size > 0);
@@ -150,12 +144,13 @@ export class Layout {
     if (host && owner && host.dataset.ranks !== owner.label) {
       host.dataset.ranks = owner.label;
       host.classList.add('jp-dist-Label');
-      host.replaceChildren(makeGutter(owner));
+      host.replaceChildren();
+      addGutter(host, owner);
     }
     this._show(index, isShown);
   }
 
-  /** JupyterLab draws so many outputs; what counts for us is how many are not text. */
+  /** JupyterLab limits how many outputs it draws; we do not count text. */
   private _makeRoom(items: readonly Item[]): void {
     const drawn = this._area.maxNumberOutputs;
     if (items.length <= drawn || !this._panel(drawn)) {
@@ -186,7 +181,6 @@ export class Layout {
     this._panel(index)?.toggleClass(HIDDEN, !isShown);
   }
 
-  /** The node of an output's renderer. */
   private _host(index: number): HTMLElement | null {
     const widgets = (this._panel(index) as Panel | undefined)?.widgets ?? [];
     return widgets.find(widget => 'renderModel' in widget)?.node ?? null;
@@ -197,7 +191,7 @@ export class Layout {
   private readonly _blocks = new Map<Text, TextBlock>();
 }
 
-/** What belongs to no rank is an error, most often: of use to those who have failed. */
+/** An output without ranks is mostly an error: it is shown for failed ranks. */
 function isIn(
   tab: Tab,
   owner: IOwner | null,
@@ -210,4 +204,58 @@ function isIn(
     return owner.ranks.has(tab);
   }
   return tab in failed || Object.keys(failed).length === 0;
+}
+
+interface IFigure {
+  owner: IOwner;
+  /** Its place among all outputs. */
+  place: number;
+  run: number;
+}
+
+/**
+ * The labelled images in a sequence, by their index among the outputs. Their places are sorted: the first
+ * image of each rank, in the order of ranks, then the second one of each.
+ */
+function figuresIn(items: readonly Item[]): Map<number, IFigure> {
+  const figures = new Map<number, IFigure>();
+  let run: { index: number; owner: IOwner; nth: number }[] = [];
+  const end = () => {
+    const places = run.map(({ index }) => index);
+    const sorted = [...run].sort(
+      (one, other) =>
+        one.nth - other.nth || firstRank(one.owner) - firstRank(other.owner)
+    );
+    if (run.length > 1) {
+      sorted.forEach(({ index, owner }, i) =>
+        figures.set(index, { owner, place: places[i], run: run.length })
+      );
+    }
+    run = [];
+  };
+  let owner: IOwner | null = null;
+  items.forEach((item, index) => {
+    if (item.kind === 'label') {
+      owner = item.owner;
+      return;
+    }
+    const of = owner;
+    owner = null;
+    if (item.kind === 'other' && of && isImage(item)) {
+      const nth = run.filter(one => one.owner === of).length;
+      run.push({ index, owner: of, nth });
+    } else {
+      end();
+    }
+  });
+  end();
+  return figures;
+}
+
+function isImage({ model }: Item): boolean {
+  return Object.keys(model.data).some(type => type.startsWith('image/'));
+}
+
+function firstRank({ ranks }: IOwner): number {
+  return Math.min(...ranks);
 }

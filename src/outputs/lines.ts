@@ -5,24 +5,19 @@ const STYLE = /\x1b\[([\d;]*)m/g;
 // eslint-disable-next-line no-control-regex
 const ESCAPE = /\x1b\[[^@-~]*[@-~]/g;
 
-/** The merged text, or one rank's. */
+/** A rank, or null for the merged text. */
 export type Tab = number | null;
 
-/**
- * The lines of one output. Text that is appended is read once; nothing is read again.
- */
+/** The lines of one output. Each is read only once. */
 export class Lines {
   constructor(
     private readonly _reader: LabelReader,
     readonly isError: boolean
   ) {}
 
-  /** Characters, labels included. */
-  get size(): number {
-    return this._size;
-  }
-
-  /** Whose the lines are. */
+  /** Characters, with labels. */
+  size = 0;
+  /** The number of lines of each owner. */
   readonly counts = new Map<IOwner, number>();
 
   append(text: string): void {
@@ -33,31 +28,41 @@ export class Lines {
     const rest = parts.pop() ?? '';
     for (const line of parts) {
       this._push(line);
-      this._size += 1;
+      this.size += 1;
     }
-    // It may go on: then it is read again, for which `_pop` goes back by one line.
+    // It may go on: then `_pop` takes it out, and it is read again.
     this._isOpen = rest !== '';
     if (this._isOpen) {
       this._push(rest);
     }
   }
 
-  /** Keep that many characters; a carriage return or a backspace has changed what follows. */
+  /** Keep so many characters: a carriage return or a backspace has changed the rest. */
   cut(size: number): void {
-    while (this._size > size) {
+    while (this.size > size) {
       const line = this._pop();
-      if (this._size < size) {
-        this.append(line.slice(0, size - this._size));
+      if (this.size < size) {
+        this.append(line.slice(0, size - this.size));
       }
     }
   }
 
   set(text: string): void {
-    this._clear();
+    this.counts.clear();
+    this._open.clear();
+    this._styles.clear();
+    this._raw = [];
+    this._owners = [];
+    this._starts = [];
+    this._current = this._before = null;
+    this._isOpen = false;
+    this.size = 0;
+    this._all = new Choice();
+    this._found = new Choice();
     this.append(text);
   }
 
-  /** The lines to be shown in a tab, by their numbers. */
+  /** The numbers of the lines in a tab. */
   rows(tab: Tab): readonly number[] {
     if (tab !== this._tab) {
       this._tab = tab;
@@ -66,7 +71,7 @@ export class Lines {
     return this._all.read(this._raw.length, line => this._isIn(tab, line));
   }
 
-  /** Those of them with certain words, given in lower case. */
+  /** The numbers of those that contain words, which are in lower case. */
   found(tab: Tab, words: string): readonly number[] {
     const rows = this.rows(tab);
     if (!words) {
@@ -90,13 +95,13 @@ export class Lines {
     return this._owners[line];
   }
 
-  /** What was printed, with the colour that an earlier line has switched on. */
+  /** The printed text, in the color that an earlier line has switched on. */
   text(line: number): string {
     const text = this._raw[line].slice(this._starts[line]);
     return (this._styles.get(line) ?? '') + text;
   }
 
-  /** What is copied: the merged text as it is in the notebook, a rank's without labels. */
+  /** The text to copy: with labels if it is merged. */
   copy(tab: Tab): string {
     const lines =
       tab === null ? this._raw : this.rows(tab).map(line => this.text(line));
@@ -123,10 +128,9 @@ export class Lines {
     this._raw.push(line);
     this._owners.push(owner);
     this._starts.push(start);
-    this._size += line.length;
+    this.size += line.length;
   }
 
-  /** Take the last line out. */
   private _pop(): string {
     const line = this._raw.pop() ?? '';
     const owner = this._owners.pop() ?? null;
@@ -135,14 +139,14 @@ export class Lines {
       this._count(owner, -1);
     }
     this._styles.delete(this._raw.length);
-    // Further back than one line it is the line above that tells whose the next one is.
+    // Only one line back is stored; before that, the line above says whose the next one is.
     const above = this._raw.length - 1;
     this._current = this._isOpen
       ? this._before
       : this._starts[above] === 0 || this._starts[above] === -1
         ? this._owners[above]
         : null;
-    this._size -= line.length + (this._isOpen ? 0 : 1);
+    this.size -= line.length + (this._isOpen ? 0 : 1);
     this._isOpen = false;
     this._all.cut(this._raw.length);
     this._found.cut(this._raw.length);
@@ -159,29 +163,14 @@ export class Lines {
     this.counts.set(owner, (this.counts.get(owner) ?? 0) + change);
   }
 
-  private _clear(): void {
-    this.counts.clear();
-    this._open.clear();
-    this._styles.clear();
-    this._raw = [];
-    this._owners = [];
-    this._starts = [];
-    this._current = this._before = null;
-    this._isOpen = false;
-    this._size = 0;
-    this._all = new Choice();
-    this._found = new Choice();
-  }
-
   private _raw: string[] = [];
   private _owners: (IOwner | null)[] = [];
   private _starts: number[] = [];
-  private _size = 0;
-  /** Whether the last line has no end yet. */
+  /** Whether the last line may go on. */
   private _isOpen = false;
   private _current: IOwner | null = null;
   private _before: IOwner | null = null;
-  /** The escape codes in force behind each owner's last line, and before certain lines. */
+  /** The styles that are on after the last line of each owner, and before some lines. */
   private readonly _open = new Map<IOwner, string>();
   private readonly _styles = new Map<number, string>();
   private _tab: Tab = null;
@@ -191,7 +180,7 @@ export class Lines {
   private _found = new Choice();
 }
 
-/** Some of the lines, by their numbers; of lines that are added, only these are looked at. */
+/** The numbers of some of the lines; each line is checked only once. */
 class Choice {
   read(count: number, isIn: (line: number) => boolean): readonly number[] {
     for (; this._seen < count; this._seen++) {
@@ -202,7 +191,6 @@ class Choice {
     return this._rows;
   }
 
-  /** Only so many lines are left. */
   cut(count: number): void {
     this._seen = Math.min(this._seen, count);
     while (this._rows[this._rows.length - 1] >= count) {

@@ -1,19 +1,17 @@
 import { trans } from '../model/trans';
+import { element } from '../ui/element';
 import type { Lines, Tab } from './lines';
-import { isSameRow, makeRow } from './row';
-import type { Drawing, IRow } from './row';
+import { addRow, isSameRow, type Drawing, type IRow } from './row';
 
 const NO_LINKS = { resolver: null, linkHandler: null };
 /** Rows drawn above and below what can be seen. */
 const MARGIN = 20;
-/** Browsers draw no taller boxes; beyond this the scroll bar stands for more than one row. */
+/** Browsers draw no taller boxes; beyond this, a pixel of the scroll bar is more than a pixel of text. */
 const TALLEST = 8_000_000;
-/** Characters of a line that are drawn; all of it is copied. */
+/** Characters of a line that are drawn; the complete line is copied. */
 const LONGEST = 10_000;
 
-/**
- * Many lines in a box that scrolls. Only those that can be seen are in the page.
- */
+/** Many lines in a box that scrolls. Only those that can be seen are in the page. */
 export class LongText {
   constructor(
     private readonly _drawing: Drawing,
@@ -25,12 +23,8 @@ export class LongText {
     this.node.setAttribute('role', 'group');
     // The notebook would take the arrow keys.
     this.node.dataset.lmSuppressShortcuts = 'true';
-    this._all.className = 'jp-dist-LongText-all';
-    this._window.className = 'jp-dist-LongText-window';
-    this._all.append(this._window);
-    this.node.append(this._all);
     this.node.addEventListener('scroll', this._onScroll);
-    // Also when it is put into the page again, where it has forgotten how far it was scrolled.
+    // Also when it is inserted again, without its scroll position.
     this._observer = new ResizeObserver(() => this._restore());
     this._observer.observe(this.node);
   }
@@ -43,7 +37,7 @@ export class LongText {
     this.node.remove();
   }
 
-  /** Show the lines of a tab that have certain words; answers how many there are. */
+  /** Show the lines of a tab that contain some words; answers how many there are. */
   show(parts: readonly Lines[], tab: Tab, words: string): number {
     this._parts = parts;
     this._ends = [];
@@ -65,7 +59,7 @@ export class LongText {
     return this._count;
   }
 
-  /** Scroll to where it was, or to the end, and draw. */
+  /** Restore the scroll position, or scroll to the end. */
   private _restore(): void {
     const height = this.node.clientHeight;
     if (height === 0) {
@@ -85,7 +79,7 @@ export class LongText {
 
   private readonly _onScroll = (): void => {
     const { scrollTop, clientHeight, scrollHeight } = this.node;
-    // Lines that have come since then do not count as scrolled away from.
+    // New lines at the end do not count as scrolled away.
     if (Math.abs(scrollTop - this._top) >= 1) {
       this._top = scrollTop;
       this._follows = scrollTop + clientHeight >= scrollHeight - 2;
@@ -104,23 +98,21 @@ export class LongText {
       Math.ceil((above + height) / this._rowHeight) + MARGIN
     );
     const rows = this._rows(first, last);
-    const nodes = rows.map((row, index) => {
-      const known = this._drawn.get(first + index);
-      return known && isSameRow(known.row, row)
-        ? known
-        : { row, node: this._make(row) };
+    const before = this._drawn;
+    this._drawn = new Map();
+    rows.forEach((row, index) => {
+      const known = before.get(first + index);
+      const isKept = known && isSameRow(known.row, row);
+      const drawn = isKept ? known : { row, node: this._add(row) };
+      this._drawn.set(first + index, drawn);
     });
-    this._drawn = new Map(nodes.map((drawn, i) => [first + i, drawn]));
-    const kept = new Set(nodes.map(({ node }) => node));
-    for (const node of [...this._window.children]) {
-      if (!kept.has(node as HTMLElement)) {
-        node.remove();
-      }
-    }
-    nodes.forEach(({ node }, index) => {
-      // What is there already is not moved: it may be selected.
+    const nodes = [...this._drawn.values()].map(({ node }) => node);
+    const kept = new Set<Element>(nodes);
+    [...this._window.children].forEach(node => kept.has(node) || node.remove());
+    nodes.forEach((node, index) => {
+      // Other nodes are not moved: they may be selected.
       if (this._window.children[index] !== node) {
-        this._window.insertBefore(node, this._window.children[index] ?? null);
+        this._window.insertBefore(node, this._window.children[index]);
       }
     });
     const shift = this._top - above + first * this._rowHeight;
@@ -153,33 +145,32 @@ export class LongText {
       : text;
   }
 
-  private _make(row: IRow): HTMLElement {
-    // The server is asked for each path, and there may be thousands.
+  private _add(row: IRow): HTMLElement {
+    // For each link to a path, a request would be sent.
     const drawing = { ...NO_LINKS, sanitizer: this._drawing.sanitizer };
-    return makeRow(row, drawing, this._tab === null);
+    return addRow(this._window, row, drawing, this._tab === null);
   }
 
   private _measure(): number {
-    const row = this._make({ owner: null, isError: false, text: 'x' });
-    this._window.append(row);
+    const row = this._add({ owner: null, isError: false, text: 'x' });
     const { height } = row.getBoundingClientRect();
     row.remove();
     return height;
   }
 
-  private readonly _all = document.createElement('div');
-  private readonly _window = document.createElement('div');
+  private readonly _all = element(this.node, 'jp-dist-LongText-all');
+  private readonly _window = element(this._all, 'jp-dist-LongText-window');
   private readonly _observer: ResizeObserver;
   private _parts: readonly Lines[] = [];
-  /** How many lines there are up to the end of each part. */
+  /** The number of lines up to the end of each part. */
   private _ends: number[] = [];
   private _count = 0;
   private _tab: Tab = null;
   private _words = '';
   private _rowHeight = 0;
-  /** How far it is scrolled, also while it is not in the page. */
+  /** The scroll position, also while it is not in the page. */
   private _top = 0;
-  /** Whether it stays at its end when lines are added. */
+  /** Whether it scrolls to its end when lines are added. */
   private _follows: boolean;
   private _drawn = new Map<number, { row: IRow; node: HTMLElement }>();
 }

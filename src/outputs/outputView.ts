@@ -3,49 +3,39 @@ import type { IOutputModel } from '@jupyterlab/rendermime';
 import { Signal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
 
-import { trans } from '../model/trans';
-import { kindOf, makeItem, textOf } from './item';
-import type { IHeader, Item } from './item';
-import { Owners, ranksOf } from './labels';
-import type { IOwner } from './labels';
+import { kindOf, makeItem, textOf, type IHeader, type Item } from './item';
+import { Owners, ranksOf, type IOwner } from './labels';
 import { Layout } from './layout';
 import type { Tab } from './lines';
 
-/** Milliseconds without news, after which it is told who differs: a late rank may catch up. */
+/** After so many milliseconds without output, differing ranks are marked: a late rank may catch up. */
 const CALM = 1000;
 
 const views = new WeakMap<OutputArea, OutputView>();
 
-/** Characters for which there is room at the left. */
+/** The widest gutter, in characters. */
 const WIDEST = 12;
 
-/** What the tabs show. */
 export interface ITabs {
   ranks: readonly number[];
   tab: Tab;
   failed: Record<string, string>;
   odd: ReadonlySet<number>;
-  /** Whether the tab has nothing in it. */
   isEmpty: boolean;
-  /** The outputs that it has in it. */
   outputs: readonly Widget[];
 }
 
-/** The widget that shows them. */
 export interface ITabBar extends Widget {
   draw(tabs: ITabs): void;
 }
 
-/** What is appended to a stream, or taken from its end. */
 interface ITextChange {
   type: 'set' | 'insert' | 'remove';
   start: number;
   value: string;
 }
 
-/**
- * The outputs of one cell on several ranks, as one of its views shows them.
- */
+/** Shows the outputs of a cell on several ranks, in one view of the cell. */
 export class OutputView {
   private constructor(private readonly _area: OutputArea) {
     _area.model.changed.connect(this._onChanged, this);
@@ -53,17 +43,16 @@ export class OutputView {
     this._layout = new Layout(_area);
   }
 
-  /** The view of an output area; it stays when the cell runs again, and so does its tab. */
-  static of(area: OutputArea): OutputView | null {
+  /** The view of an output area; it remains, with its tab, when the cell runs again. */
+  static of(area: OutputArea, isToMake = false): OutputView | null {
     let view = views.get(area);
-    if (!view && trans) {
+    if (!view && isToMake) {
       view = new OutputView(area);
       views.set(area, view);
     }
     return view ?? null;
   }
 
-  /** Called by the header's widget, which has the tabs, whenever that is drawn. */
   begin(header: IHeader, bar: ITabBar): void {
     const isNew = this._bar !== bar;
     this._header = header;
@@ -78,7 +67,6 @@ export class OutputView {
     this.update();
   }
 
-  /** Called when the header's widget goes. */
   end(bar: ITabBar): void {
     if (this._bar === bar) {
       this._header = this._bar = null;
@@ -93,12 +81,11 @@ export class OutputView {
     }
   }
 
-  /** Whether an output is drawn here, and not by its own renderer. */
+  /** Whether an output is drawn here, instead of by its renderer. */
   draws(model: IOutputModel): boolean {
     return this._header !== null && ['text', 'label'].includes(kindOf(model));
   }
 
-  /** The text of the current tab. */
   copy(): string {
     const parts = this._items.map(item =>
       item.kind === 'text' ? item.lines.copy(this._tab) : ''
@@ -152,12 +139,12 @@ export class OutputView {
     this._changed();
   }
 
-  /** Text that is drawn again keeps its place in the page; JupyterLab 4.2 draws a stream again as it grows. */
+  /** Text keeps its block; JupyterLab 4.2 sets a stream again as it grows. */
   private _set(index: number, model: IOutputModel): void {
     const item = this._items[index];
     const isStream = model.streamText !== undefined;
     if (isStream && item?.model === model) {
-      return; // we are told what is appended
+      return; // its text emits changes
     }
     if (item?.kind === 'text' && !isStream && kindOf(model) === 'text') {
       const [before, text] = [textOf(item.model), textOf(model)];
@@ -218,7 +205,6 @@ export class OutputView {
     }, CALM);
   }
 
-  /** Whose something is. */
   private _seen(): Set<IOwner> {
     const seen = new Set<IOwner>();
     for (const item of this._items) {
@@ -245,7 +231,7 @@ export class OutputView {
   private _ranks: number[] = [];
   private _tab: Tab = null;
   private _items: Item[] = [];
-  /** Listens to their texts. */
+  /** Receives the signals of their texts. */
   private readonly _texts = {};
   private _owners = new Owners();
   private _odd = new Set<number>();
@@ -253,12 +239,7 @@ export class OutputView {
   private _calm = 0;
 }
 
-/**
- * The odd ones out: ranks that have shown something else than most of the ranks. If no more than
- * half of them agree there are none, as a mark on every tab would tell nothing.
- *
- * Two ranks have shown the same if whatever one has shown is the other's, too.
- */
+/** The ranks whose output differs from that of most ranks; none unless more than half of them agree. */
 export function oddRanks(
   ranks: readonly number[],
   owners: Iterable<IOwner>

@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import {
   IRenderMimeRegistry,
   RenderedError,
@@ -9,23 +6,20 @@ import {
 } from '@jupyterlab/rendermime';
 import type { IOutputModel, IRenderMime } from '@jupyterlab/rendermime';
 import { ITranslator } from '@jupyterlab/translation';
-import type { Widget } from '@lumino/widgets';
 
 import { loadTranslations } from '../model/trans';
-import { kindOf, HEADER } from './item';
+import { HEADER, kindOf } from './item';
 import { OutputView } from './outputView';
 import { areaOf, TabBar } from './tabBar';
 
-/**
- * Shows what a cell has put out on several ranks merged, or one rank's alone.
- */
+/** Shows the output of a cell on several ranks merged, or that of one rank. */
 export const outputsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:outputs',
   description: 'Tabs above the outputs of cells on several ranks.',
   autoStart: true,
   requires: [IRenderMimeRegistry, ITranslator],
   activate: (
-    _: JupyterFrontEnd,
+    _,
     rendermime: IRenderMimeRegistry,
     translator: ITranslator
   ): void => {
@@ -34,35 +28,31 @@ export const outputsPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-/** What the text of a cell on several ranks begins with. */
+/** The text of a cell on several ranks begins like this. */
 const LABELLED = /^\[\d/;
-/** Before HTML, which is what others see of the header. */
+/** Before HTML, which other front ends show. */
 const HEADER_RANK = 10;
 
-/** Text that a view draws instead, where there is one; everywhere else as it ever was. */
-class RankText extends RenderedText {
-  async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
-    if (!this.parent && mayBeOurs(model)) {
-      await placed();
+/** Leave text to the view of an output area, where there is one; all other text is drawn as usual. */
+function leaveToView<Renderer extends RenderedText | RenderedError>(
+  renderer: Renderer
+): Renderer {
+  const draw = renderer.renderModel.bind(renderer);
+  renderer.renderModel = async model => {
+    if (!renderer.parent && mayBeOurs(model)) {
+      // An output area makes a renderer before it inserts it. The header, which is first, waits as long,
+      // so it has been read by then.
+      await Promise.resolve();
     }
-    if (!isDrawnByView(this, model)) {
-      await super.renderModel(model);
+    const area = areaOf(renderer);
+    const view = area && OutputView.of(area);
+    if (!view?.draws(model as IOutputModel)) {
+      await draw(model);
     }
-  }
+  };
+  return renderer;
 }
 
-class RankErrorText extends RenderedError {
-  async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
-    if (!this.parent && mayBeOurs(model)) {
-      await placed();
-    }
-    if (!isDrawnByView(this, model)) {
-      await super.renderModel(model);
-    }
-  }
-}
-
-/** Other text is drawn at once, as it ever was. */
 function mayBeOurs(model: IRenderMime.IMimeModel): boolean {
   const { streamText } = model as Partial<IOutputModel>;
   return streamText
@@ -70,42 +60,24 @@ function mayBeOurs(model: IRenderMime.IMimeModel): boolean {
     : ['text', 'label'].includes(kindOf(model as IOutputModel));
 }
 
-/**
- * An output area makes a renderer before it puts it into itself. The header, which comes first, waits
- * as long, and so has been read by then.
- */
-function placed(): Promise<void> {
-  return Promise.resolve();
-}
-
-function isDrawnByView(widget: Widget, model: IRenderMime.IMimeModel): boolean {
-  const area = areaOf(widget);
-  const view = area && OutputView.of(area);
-  return view?.draws(model as IOutputModel) ?? false;
-}
-
-/** Draw the header as tabs, and put our renderers of text in the place of JupyterLab's. */
+/** Draw the header as tabs, and replace JupyterLab's renderers of text by ours. */
 export function addRenderers(rendermime: IRenderMimeRegistry): void {
-  rendermime.addFactory(
-    {
-      safe: true,
-      mimeTypes: [HEADER],
-      createRenderer: () => new TabBar()
-    },
-    HEADER_RANK
-  );
-  const replace = (
+  const add = (
     mimeType: string,
-    createRenderer: IRenderMime.IRendererFactory['createRenderer']
-  ) => {
-    const factory = { safe: true, mimeTypes: [mimeType], createRenderer };
-    // At the same rank: what is preferred to what stays as it was.
-    rendermime.addFactory(factory, rendermime.getRank(mimeType));
-  };
-  replace('text/plain', options => new RankText(options));
-  replace('application/vnd.jupyter.stdout', options => new RankText(options));
-  replace(
-    'application/vnd.jupyter.stderr',
-    options => new RankErrorText(options)
+    createRenderer: IRenderMime.IRendererFactory['createRenderer'],
+    // The same rank keeps the order in which types are preferred.
+    rank = rendermime.getRank(mimeType)
+  ) =>
+    rendermime.addFactory(
+      { safe: true, mimeTypes: [mimeType], createRenderer },
+      rank
+    );
+  const text = (options: IRenderMime.IRendererOptions) =>
+    leaveToView(new RenderedText(options));
+  add(HEADER, () => new TabBar(), HEADER_RANK);
+  add('text/plain', text);
+  add('application/vnd.jupyter.stdout', text);
+  add('application/vnd.jupyter.stderr', options =>
+    leaveToView(new RenderedError(options))
   );
 }

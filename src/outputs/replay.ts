@@ -1,71 +1,31 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
+import type { ICellModel, ICodeCellModel } from '@jupyterlab/cells';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import { KernelMessage } from '@jupyterlab/services';
-import type { Kernel } from '@jupyterlab/services';
-import { JSONExt } from '@lumino/coreutils';
-import type { ReadonlyPartialJSONArray } from '@lumino/coreutils';
+import { KernelMessage, type Kernel } from '@jupyterlab/services';
+import { Signal } from '@lumino/signaling';
 
 import { isKernelAttached } from '../model/contract';
 import { IPoolsModel } from '../model/tokens';
-import { tellWhatRuns, writersOf } from './cellWriters';
-import type { CellWriters } from './cellWriters';
-import { RunningCell } from './runningCell';
+import { isSame } from '../ui/useModel';
+import { tellWhatRuns, writersOf, type CellWriters } from './cellWriters';
+import { RunningCell, type IShown } from './runningCell';
 
 const TARGET = 'jupyter_dist.replay';
-/** Seconds: a page that is loaded again is away for less than this, before it begins to load. */
+/** When a page is reloaded, it begins to load within so many seconds, */
 const AWAY = 30;
-/** Seconds: its loading takes less than this, on a busy machine. */
+/** and is loaded within so many, also on a busy machine. */
 const LOADING = 120;
-/** Milliseconds in which others who have the notebook open say which cells they run. */
+/** In so many milliseconds, other pages with this notebook say which cells they run. */
 const MEETING = 2000;
-/** Milliseconds until a page is taken for gone: one that had lost its connection says again within 15 s what it writes. */
+/** After so many milliseconds, a page counts as gone. After a lost connection, it is back within 15 s. */
 const GONE = 20000;
-/** A kernel that does this ends its cell, and sends no more messages of it. */
+/** These end a cell without a message. */
 const ENDS: Kernel.Status[] = ['restarting', 'autorestarting', 'dead'];
 
-/** What we need of JupyterLab's cells. */
-export interface ICell {
-  id: string;
-  type: string;
-  sharedModel: { source: string };
-}
-
-export interface ICodeCell {
-  id: string;
-  outputs: {
-    readonly length: number;
-    add(output: object): unknown;
-    set(index: number, output: object): void;
-    clear(wait?: boolean): void;
-    fromJSON(outputs: object[]): void;
-    toJSON(): object[];
-  };
-  executionCount: number | null;
-  executionState: string;
-}
-
-export interface IShown {
-  /** The id of the request that runs the cell. */
-  request: string;
-  cell_id: string;
-  code: string;
-  execution_count: number | null;
-  outputs: object[];
-  /** By the id of a display, where it is among the outputs. */
-  displays: Record<string, number[]>;
-  /** Whether the outputs go as soon as there is another. */
-  cleared: boolean;
-  /** Seconds since the cell has ended; null while it runs. */
-  age: number | null;
-}
-
 /**
- * JupyterLab drops what a running cell shows once the page was loaded again. The kernel keeps it for
- * cells on ranks; so each page asks once, and is answered at once. What comes after the answer is added.
+ * JupyterLab drops the output of a running cell when the page is reloaded. The kernel keeps it for cells
+ * on ranks: each page asks for it once, and adds the output that arrives after the answer.
  */
 export const replayPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:replay',
@@ -73,11 +33,7 @@ export const replayPlugin: JupyterFrontEndPlugin<void> = {
     'Completes the outputs of cells that ran while the page was loaded again.',
   autoStart: true,
   requires: [INotebookTracker, IPoolsModel],
-  activate: (
-    _: JupyterFrontEnd,
-    tracker: INotebookTracker,
-    model: IPoolsModel
-  ): void => {
+  activate: (_, tracker: INotebookTracker, model: IPoolsModel): void => {
     tellWhatRuns();
     const asked = new WeakSet<Kernel.IKernelConnection>();
     const askAll = () =>
@@ -96,7 +52,7 @@ export const replayPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-/** Otherwise the magics may not be loaded there, and the kernel complains. */
+/** In another kernel, the magics may not be loaded: it would log an error. */
 function usesPool(
   model: IPoolsModel,
   kernel: Kernel.IKernelConnection
@@ -106,7 +62,7 @@ function usesPool(
   );
 }
 
-/** Ask once it is known who else has the notebook open, and again whenever one of them has gone. */
+/** Ask once other pages have said what they run, and again whenever one of them has gone. */
 async function meet(
   panel: NotebookPanel,
   kernel: Kernel.IKernelConnection
@@ -122,7 +78,7 @@ async function meet(
   ask(panel, kernel);
 }
 
-/** Complete the outputs of cells that have run without this page, and of one that it has followed. */
+/** Complete the outputs of cells that ran without this page, and of the one that it has followed. */
 function ask(
   panel: NotebookPanel,
   kernel: Kernel.IKernelConnection,
@@ -148,7 +104,7 @@ function ask(
     for (const shown of cells) {
       const code = find(model.cells, shown);
       const isRunning = code?.executionState === 'running';
-      // One that runs anew, or that another page writes, gets its outputs there.
+      // A cell that runs again, or that another page writes, gets its outputs there.
       if (
         !code ||
         (isRunning && !model.collaborative) ||
@@ -156,7 +112,7 @@ function ask(
       ) {
         continue;
       }
-      // What has ended long before has been seen, and perhaps cleared. A shared notebook says it itself.
+      // The output of an old cell has been seen, and perhaps cleared. A shared notebook has a state.
       const isMissed = model.collaborative
         ? isRunning
         : (shown.age ?? 0) < waited + loading + AWAY;
@@ -178,12 +134,12 @@ function ask(
 }
 
 interface IFollowed {
-  code: ICodeCell;
+  code: ICodeCellModel;
   shown: IShown;
   writers: CellWriters;
 }
 
-/** Show what a running cell has shown and what it shows from now on, and ask again when it has ended. */
+/** Show the output of a running cell so far and from now on, and ask again when it has ended. */
 function follow(
   panel: NotebookPanel,
   kernel: Kernel.IKernelConnection,
@@ -192,53 +148,49 @@ function follow(
   writers.take(code.id);
   restore(code, shown);
   const running = new RunningCell(code, shown);
-  const listen = (_: unknown, message: KernelMessage.IIOPubMessage) => {
+  const end = () => {
+    running.end();
+    writers.leave(code.id);
+    Signal.disconnectReceiver(running);
+  };
+  kernel.iopubMessage.connect((_, message) => {
     const { msg_id } = message.parent_header as { msg_id?: string };
     if (msg_id === shown.request && running.take(message)) {
       end();
       ask(panel, kernel, code.id);
     }
-  };
-  const onScheduled = (_: unknown, { cell }: { cell: { model: unknown } }) => {
-    // It runs anew, and has outputs of its own.
-    if (cell.model === code) {
-      end();
-    }
-  };
-  const onStatus = (_: unknown, status: Kernel.Status) => {
+  }, running);
+  kernel.statusChanged.connect((_, status) => {
     if (ENDS.includes(status)) {
       end();
     }
-  };
-  const end = () => {
-    running.end();
-    writers.leave(code.id);
-    kernel.iopubMessage.disconnect(listen);
-    kernel.statusChanged.disconnect(onStatus);
-    kernel.disposed.disconnect(end);
-    NotebookActions.executionScheduled.disconnect(onScheduled);
-    panel.disposed.disconnect(end);
-  };
-  kernel.iopubMessage.connect(listen);
-  kernel.statusChanged.connect(onStatus);
-  kernel.disposed.connect(end);
-  NotebookActions.executionScheduled.connect(onScheduled);
-  panel.disposed.connect(end);
+  }, running);
+  NotebookActions.executionScheduled.connect((_, { cell }) => {
+    // It runs again.
+    if (cell.model === code) {
+      end();
+    }
+  }, running);
+  kernel.disposed.connect(end, running);
+  panel.disposed.connect(end, running);
 }
 
-/** Files of an older format have no ids; then the source tells the cell. */
+/** Files of an older format have no ids; then the source identifies the cell. */
 export function find(
-  cells: Iterable<ICell>,
+  cells: Iterable<ICellModel>,
   shown: IShown
-): ICodeCell | undefined {
-  const all = [...cells].filter(({ type }) => type === 'code');
-  const cell =
+): ICodeCellModel | undefined {
+  const all = [...cells].filter(
+    (cell): cell is ICodeCellModel => cell.type === 'code'
+  );
+  return (
     all.find(({ id }) => id === shown.cell_id) ??
-    all.find(({ sharedModel }) => sharedModel.source === shown.code);
-  return cell as unknown as ICodeCell | undefined;
+    all.find(({ sharedModel }) => sharedModel.source === shown.code)
+  );
 }
 
-export function restore(code: ICodeCell, shown: IShown): void {
+export function restore(code: ICodeCellModel, shown: IShown): void {
+  // Setting the same outputs again would mark the notebook as changed.
   if (!isSame(code.outputs.toJSON(), shown.outputs)) {
     code.outputs.fromJSON(shown.outputs);
   }
@@ -249,12 +201,4 @@ export function restore(code: ICodeCell, shown: IShown): void {
     // The page that ran it is gone.
     code.executionState = 'idle';
   }
-}
-
-/** Setting the same outputs again would make the notebook one with unsaved changes. */
-function isSame(outputs: object[], others: object[]): boolean {
-  return JSONExt.deepEqual(
-    outputs as ReadonlyPartialJSONArray,
-    others as ReadonlyPartialJSONArray
-  );
 }

@@ -1,21 +1,20 @@
 import { renderError, renderText } from '@jupyterlab/rendermime';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 
+import { element } from '../ui/element';
 import { colourOf } from '../ui/meters';
-import { onlyRank } from './labels';
-import type { IOwner } from './labels';
+import { onlyRank, type IOwner } from './labels';
 
-/** What the stock renderer draws in a way of its own: escape codes, and links. */
+/** Escape codes and links, which need JupyterLab's renderer. */
 // eslint-disable-next-line no-control-regex
 const MARKED_UP = /\x1b|:\/\/|www\./;
 
-/** What draws text as JupyterLab does: it is clean, and its links lead somewhere. */
+/** What JupyterLab needs to draw safe text with links. */
 export type Drawing = Pick<
   IRenderMimeRegistry,
   'sanitizer' | 'resolver' | 'linkHandler'
 >;
 
-/** Lines that stand together: of the same ranks, on the same stream. */
 export interface IRow {
   owner: IOwner | null;
   isError: boolean;
@@ -35,10 +34,9 @@ export function writeRanks(label: string): string {
   return label.replace(/-/g, '–');
 }
 
-/** The ranks at the left of what they have shown, which are not copied with it. */
-export function makeGutter(owner: IOwner | null): HTMLElement {
-  const gutter = document.createElement('span');
-  gutter.className = 'jp-dist-Gutter';
+/** Show the ranks at the left of their output. */
+export function addGutter(parent: Element, owner: IOwner | null): void {
+  const gutter = element(parent, 'jp-dist-Gutter', 'span');
   if (owner) {
     const rank = onlyRank(owner);
     gutter.textContent = writeRanks(owner.label);
@@ -49,34 +47,28 @@ export function makeGutter(owner: IOwner | null): HTMLElement {
       gutter.style.setProperty('--jp-dist-colour', colour);
     }
   }
-  return gutter;
 }
 
-/**
- * Draw lines, with their ranks at the left unless these are known.
- */
-export function makeRow(
+export function addRow(
+  parent: Element,
   row: IRow,
   { sanitizer, resolver, linkHandler }: Drawing,
   withRanks: boolean
 ): HTMLElement {
-  const node = document.createElement('div');
-  node.className = 'jp-dist-Row';
+  const node = element(parent, 'jp-dist-Row');
   if (withRanks) {
-    node.append(makeGutter(row.owner));
+    addGutter(node, row.owner);
   }
-  const text = document.createElement('div');
-  text.className = 'jp-dist-Row-text';
+  const text = element(node, 'jp-dist-Row-text');
   text.classList.toggle('jp-mod-stderr', row.isError);
   const options = { host: text, sanitizer, source: row.text };
   if (resolver && row.isError && row.text.includes('/')) {
-    // Paths in it, as of a traceback, can be opened.
+    // Paths, as in a traceback, can be opened.
     void renderError({ ...options, resolver, linkHandler });
   } else if (MARKED_UP.test(row.text)) {
     void renderText(options);
   } else {
-    text.appendChild(document.createElement('pre')).textContent = row.text;
+    element(text, '', 'pre').textContent = row.text;
   }
-  node.append(text);
   return node;
 }

@@ -1,14 +1,31 @@
+import type { ICodeCellModel } from '@jupyterlab/cells';
+import type { IOutput } from '@jupyterlab/nbformat';
 import type { KernelMessage } from '@jupyterlab/services';
 
-import type { ICodeCell, IShown } from './replay';
+export interface IShown {
+  request: string;
+  cell_id: string;
+  code: string;
+  execution_count: number | null;
+  outputs: IOutput[];
+  /** By the id of a display, its indices among the outputs. */
+  displays: Record<string, number[]>;
+  /** Whether the next output replaces these. */
+  cleared: boolean;
+  /** Seconds since the cell has ended; null while it runs. */
+  age: number | null;
+}
 
-/**
- * A cell that ran already when the page was loaded: it shows what its messages say, as JupyterLab does
- * for cells that it has started itself.
- */
+interface IDisplayContent {
+  data: object;
+  metadata: object;
+  transient?: { display_id?: string };
+}
+
+/** A cell that ran before the page was loaded: it shows its messages as JupyterLab would. */
 export class RunningCell {
   constructor(
-    private readonly _cell: ICodeCell,
+    private readonly _cell: ICodeCellModel,
     { displays, cleared }: IShown
   ) {
     this._displays = new Map(Object.entries(displays));
@@ -18,7 +35,7 @@ export class RunningCell {
     _cell.executionState = 'running';
   }
 
-  /** Take a message of the cell on iopub; answers whether the cell has ended. */
+  /** Take one of its messages on iopub; answers whether the cell has ended. */
   take({ header, content }: KernelMessage.IIOPubMessage): boolean {
     const { outputs } = this._cell;
     const { msg_type: output_type } = header;
@@ -30,15 +47,19 @@ export class RunningCell {
       case 'display_data':
       case 'execute_result': {
         const { transient, ...output } = content as IDisplayContent;
-        outputs.add({ output_type, ...output });
-        this._add(transient?.display_id, outputs.length - 1);
+        outputs.add({ output_type, ...output } as IOutput);
+        const id = transient?.display_id;
+        if (id) {
+          const places = this._displays.get(id) ?? [];
+          this._displays.set(id, [...places, outputs.length - 1]);
+        }
         break;
       }
       case 'update_display_data': {
         const { data, metadata, transient } = content as IDisplayContent;
         const places = this._displays.get(transient?.display_id ?? '') ?? [];
         const output = { output_type: 'display_data', data, metadata };
-        places.forEach(place => outputs.set(place, output));
+        places.forEach(place => outputs.set(place, output as IOutput));
         break;
       }
       case 'clear_output':
@@ -57,17 +78,5 @@ export class RunningCell {
     this._cell.executionState = 'idle';
   }
 
-  private _add(id: string | undefined, place: number): void {
-    if (id) {
-      this._displays.set(id, [...(this._displays.get(id) ?? []), place]);
-    }
-  }
-
   private readonly _displays: Map<string, number[]>;
-}
-
-interface IDisplayContent {
-  data: object;
-  metadata: object;
-  transient?: { display_id?: string };
 }

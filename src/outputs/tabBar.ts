@@ -5,59 +5,64 @@ import { copyIcon } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 
 import { trans } from '../model/trans';
+import { element } from '../ui/element';
 import { HEADER, readHeader } from './item';
 import type { Tab } from './lines';
-import { OutputView } from './outputView';
-import type { ITabBar, ITabs } from './outputView';
+import { OutputView, type ITabBar, type ITabs } from './outputView';
 
-/** From so many ranks on the marked ones are counted: their tabs may be out of sight. */
+/** With so many ranks, marked tabs may be out of sight, so they are counted. */
 const MANY = 12;
 const FAILED = '●';
 const ODD = '○';
 
-/**
- * The tabs above the outputs of a cell on several ranks: what the header looks like.
- */
+/** Draws the header as tabs above the outputs of a cell on several ranks. */
 export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
   constructor() {
     super();
     this.addClass('jp-dist-OutputTabs');
-    const bar = document.createElement('div');
-    bar.className = 'jp-dist-OutputTabs-bar';
-    this._list.className = 'jp-dist-OutputTabs-list';
-    this._list.setAttribute('role', 'tablist');
-    this._list.setAttribute('aria-label', trans.__('Output of ranks'));
-    // The notebook would take the arrow keys.
-    this._list.dataset.lmSuppressShortcuts = 'true';
+    const bar = element(this.node, 'jp-dist-OutputTabs-bar');
+    this._list = element(bar, 'jp-dist-OutputTabs-list', 'div', {
+      role: 'tablist',
+      'aria-label': trans.__('Output of ranks'),
+      // The notebook would take the arrow keys.
+      'data-lm-suppress-shortcuts': 'true'
+    });
     this._list.addEventListener('keydown', event => this._onKey(event));
-    this._marked.type = 'button';
-    this._marked.className = 'jp-dist-OutputTabs-marked';
-    this._marked.title = trans.__('Next marked rank');
+    this._marked = element(bar, 'jp-dist-OutputTabs-marked', 'button', {
+      type: 'button',
+      title: trans.__('Next marked rank')
+    });
     this._marked.addEventListener('click', () => this._chooseMarked());
-    bar.append(this._list, this._marked, this._makeCopyButton());
-    this._note.className = 'jp-dist-OutputTabs-note';
+    const label = trans.__('Copy all of this tab');
+    const copy = element(bar, 'jp-dist-OutputTabs-copy', 'button', {
+      type: 'button',
+      title: label,
+      'aria-label': label
+    });
+    copyIcon.element({ container: copy, height: '14px', width: '14px' });
+    copy.addEventListener('click', () => {
+      Clipboard.copyToSystem(this._view?.copy() ?? '');
+    });
+    this._panel = element(this.node, '', 'div', {
+      id: DOMUtils.createDomID(),
+      role: 'tabpanel'
+    });
+    this._note = element(this._panel, 'jp-dist-OutputTabs-note');
     this._note.hidden = true;
-    this._panel.id = DOMUtils.createDomID();
-    this._panel.setAttribute('role', 'tabpanel');
-    this._panel.append(this._note);
-    this.node.append(bar, this._panel);
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
-    // An output area makes us before it puts us into itself.
+    // An output area makes this widget before it inserts it.
     await Promise.resolve();
     const area = areaOf(this);
     const header = readHeader(model.data[HEADER]);
-    // Without a header that can be read, the outputs below it are text like any other.
+    // Below an invalid header, outputs are drawn as usual.
     this.node.hidden = header === null;
-    if (!area) {
-      return;
-    }
-    this._view = header && OutputView.of(area);
+    this._view = area && OutputView.of(area, header !== null);
     if (header) {
       this._view?.begin(header, this);
     } else {
-      OutputView.of(area)?.end(this);
+      this._view?.end(this);
     }
   }
 
@@ -66,12 +71,11 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     super.dispose();
   }
 
-  /** Boxes that were out of the page have forgotten how far they were scrolled. */
+  /** Boxes that were not in the page have lost their scroll position. */
   protected onAfterAttach(): void {
     this._view?.update();
   }
 
-  /** Show the tabs; what is there already stays, and keeps the focus. */
   draw({ ranks, tab, failed, odd, isEmpty, outputs }: ITabs): void {
     const all: Tab[] = [null, ...ranks];
     while (this._list.children.length > all.length) {
@@ -103,7 +107,6 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
       : trans.__('Rank %1 has no output.', tab);
   }
 
-  /** Say how many ranks are marked. */
   private _count(
     ranks: readonly number[],
     failed: Record<string, string>,
@@ -122,21 +125,17 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     }
     const words = parts.map(part => part.join(' ')).join('  ');
     if (this._marked.textContent !== words) {
-      this._marked.replaceChildren(
-        ...parts.flatMap(([mark, text], index) => [
-          index ? '  ' : '',
-          makeMark(mark),
-          ` ${text}`
-        ])
-      );
+      this._marked.replaceChildren();
+      parts.forEach(([mark, text], index) => {
+        this._marked.append(index ? '  ' : '');
+        addMark(this._marked, mark);
+        this._marked.append(` ${text}`);
+      });
     }
     this._marked.hidden = parts.length === 0;
   }
 
-  /**
-   * Outputs are not below us in the page, where the area has them, but are so for assistive
-   * technology: what the tab shows is one panel.
-   */
+  /** For assistive technology, the outputs, which are elsewhere in the page, are in the tab's panel. */
   private _own(outputs: readonly Widget[]): void {
     const ids = outputs.map(output => (output.id ||= DOMUtils.createDomID()));
     const chosen = this._button(this._tabs.indexOf(this._current)).id;
@@ -161,26 +160,25 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     if (known instanceof HTMLButtonElement) {
       return known;
     }
-    const button = document.createElement('button');
-    button.type = 'button';
-    button.className = 'jp-dist-OutputTab';
-    button.setAttribute('role', 'tab');
-    button.setAttribute('aria-controls', this._panel.id);
-    button.id = `${this._panel.id}-${index}`;
-    button.append(document.createElement('span'));
+    const button = element(this._list, 'jp-dist-OutputTab', 'button', {
+      type: 'button',
+      role: 'tab',
+      'aria-controls': this._panel.id,
+      id: `${this._panel.id}-${index}`
+    });
+    element(button, '', 'span');
     button.addEventListener('click', () => this._choose(index));
-    return this._list.appendChild(button);
+    return button;
   }
 
   private _choose(index: number): void {
     this._view?.choose(this._tabs[index]);
     const button = this._button(index);
     button.focus();
-    // The focus alone is content with an edge of it.
+    // `focus` may leave a part of it out of sight.
     button.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }
 
-  /** The first marked rank behind the current one, or else of all. */
   private _chooseMarked(): void {
     const current = this._current ?? -1;
     const next = this._marks.find(rank => rank > current) ?? this._marks[0];
@@ -203,31 +201,16 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     }
   }
 
-  private _makeCopyButton(): HTMLElement {
-    const button = document.createElement('button');
-    const label = trans.__('Copy all of this tab');
-    button.type = 'button';
-    button.className = 'jp-dist-OutputTabs-copy';
-    button.title = label;
-    button.setAttribute('aria-label', label);
-    copyIcon.element({ container: button, height: '14px', width: '14px' });
-    button.addEventListener('click', () => {
-      Clipboard.copyToSystem(this._view?.copy() ?? '');
-    });
-    return button;
-  }
-
-  private readonly _list = document.createElement('div');
-  private readonly _marked = document.createElement('button');
-  private readonly _panel = document.createElement('div');
-  private readonly _note = document.createElement('div');
+  private readonly _list: HTMLElement;
+  private readonly _marked: HTMLElement;
+  private readonly _panel: HTMLElement;
+  private readonly _note: HTMLElement;
   private _view: OutputView | null = null;
   private _tabs: Tab[] = [null];
   private _current: Tab = null;
   private _marks: number[] = [];
 }
 
-/** The output area that a renderer is in. */
 export function areaOf(widget: Widget): OutputArea | null {
   let { parent } = widget;
   while (parent && !(parent instanceof OutputArea)) {
@@ -247,17 +230,16 @@ function setText(button: HTMLButtonElement, name: string, mark: string): void {
   if (words && words.textContent !== name + mark) {
     words.textContent = name;
     if (mark) {
-      words.append(makeMark(mark));
+      addMark(words, mark);
     }
   }
 }
 
-function makeMark(mark: string): HTMLElement {
-  const node = document.createElement('span');
-  node.className = 'jp-dist-OutputTab-mark';
+/** The label says it in words. */
+function addMark(parent: Element, mark: string): void {
+  const node = element(parent, 'jp-dist-OutputTab-mark', 'span', {
+    'aria-hidden': 'true'
+  });
   node.classList.toggle('jp-mod-failed', mark === FAILED);
   node.textContent = mark;
-  // Words say it, too.
-  node.setAttribute('aria-hidden', 'true');
-  return node;
 }

@@ -1,17 +1,14 @@
+import { trans } from '../model/trans';
+import { element } from '../ui/element';
 import type { Lines, Tab } from './lines';
-import { LineFilter } from './lineFilter';
 import { LongText } from './longText';
-import { isSameRow, makeRow } from './row';
-import type { Drawing, IRow } from './row';
+import { addRow, isSameRow, type Drawing, type IRow } from './row';
 
-/** Lines, and characters, up to which text flows in the notebook. */
+/** Text with more lines or characters is long. */
 const FLOWING_LINES = 200;
 const FLOWING_SIZE = 50_000;
 
-/**
- * Text of outputs that follow one another, in one tab. A little flows as text does in a notebook;
- * much is a box that scrolls.
- */
+/** The text of consecutive outputs in one tab. Long text is in a box that scrolls. */
 export class TextBlock {
   constructor(
     private readonly _drawing: Drawing,
@@ -27,7 +24,6 @@ export class TextBlock {
     this.node.remove();
   }
 
-  /** Draw what has changed. */
   draw(parts: readonly Lines[], tab: Tab): void {
     let lines = 0;
     let size = 0;
@@ -79,7 +75,7 @@ export class TextBlock {
       this.node.lastElementChild?.remove();
     }
     for (const row of rows.slice(same)) {
-      this.node.append(makeRow(row, this._drawing, tab === null));
+      addRow(this.node, row, this._drawing, tab === null);
     }
     this._rows = rows;
   }
@@ -91,7 +87,7 @@ export class TextBlock {
   private _redraw = (): void => undefined;
 }
 
-/** Lines of the same ranks are one row, so that they can be selected and wrap as usual. */
+/** Lines of the same ranks are one row, so that they are selected and wrapped as usual. */
 function grouped(parts: readonly Lines[], tab: Tab): IRow[] {
   const rows: IRow[] = [];
   for (const part of parts) {
@@ -106,4 +102,49 @@ function grouped(parts: readonly Lines[], tab: Tab): IRow[] {
     }
   }
   return rows;
+}
+
+/** Filters the lines of long text: the browser's search finds only lines that are in the page. */
+class LineFilter {
+  constructor(changed: () => void) {
+    this.node.className = 'jp-dist-LineFilter';
+    // The notebook would take the keys.
+    this.node.dataset.lmSuppressShortcuts = 'true';
+    const label = trans.__('Filter lines');
+    this._field = element(this.node, 'jp-mod-styled', 'input', {
+      type: 'search',
+      placeholder: label,
+      'aria-label': label
+    });
+    this._field.addEventListener('input', changed);
+    this._field.addEventListener('keydown', event => {
+      if (event.key === 'Escape' && this.words) {
+        event.stopPropagation();
+        this._field.value = '';
+        changed();
+      }
+    });
+    this._count = element(this.node, '', 'span', { role: 'status' });
+  }
+
+  readonly node = document.createElement('div');
+
+  /** What lines must contain, in lower case; empty for all lines. */
+  get words(): string {
+    return this._field.value.toLowerCase();
+  }
+
+  count(found: number, all: number): void {
+    const text = this.words
+      ? trans.__('%1 of %2 lines', found, all)
+      : trans._n('%1 line', '%1 lines', all);
+    // Without a filter, the number changes with each new line.
+    this._count.setAttribute('aria-live', this.words ? 'polite' : 'off');
+    if (this._count.textContent !== text) {
+      this._count.textContent = text;
+    }
+  }
+
+  private readonly _field: HTMLInputElement;
+  private readonly _count: HTMLElement;
 }

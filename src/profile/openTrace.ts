@@ -1,21 +1,20 @@
 import { Notification, showErrorMessage } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
-import { ServerConnection } from '@jupyterlab/services';
-import type { Contents } from '@jupyterlab/services';
+import { ServerConnection, type Contents } from '@jupyterlab/services';
 
 import { trans } from '../model/trans';
 import { download } from '../ui/download';
-import { askPerfetto, PERFETTO, sendTrace } from './perfetto';
 
-/**
- * Show a trace in Perfetto; where its page is out of reach, download the trace and say so.
- */
+/** The viewer reads traces in the browser, and sends them nowhere. */
+export const PERFETTO = 'https://ui.perfetto.dev';
+
+/** Show a trace in Perfetto; if its page is out of reach, download the trace and say so. */
 export async function openTrace(
   path: string,
   contents: Contents.IManager,
   settings: ServerConnection.ISettings
 ): Promise<void> {
-  // At once: browsers let pages open windows only as long as a click is fresh.
+  // At once: browsers only allow it right after a click.
   const viewer = window.open(PERFETTO);
   const name = PathExt.basename(path);
   try {
@@ -24,10 +23,11 @@ export async function openTrace(
       viewer ? askPerfetto(viewer) : 'blocked'
     ]);
     if (viewer && answer === 'ready') {
-      sendTrace(viewer, trace, name);
-      return;
+      const perfetto = { buffer: trace, title: name, fileName: name };
+      // Only for this origin: the window may have another page by now.
+      viewer.postMessage({ perfetto }, PERFETTO);
     }
-    if (answer === 'closed') {
+    if (answer === 'ready' || answer === 'closed') {
       return;
     }
     viewer?.close();
@@ -48,11 +48,8 @@ export async function openTrace(
     );
   } catch (error) {
     viewer?.close();
-    // Menus would say nothing.
-    await showErrorMessage(
-      trans.__('“%1” cannot be opened', name),
-      error instanceof Error ? error : String(error)
-    );
+    const title = trans.__('“%1” cannot be opened', name);
+    await showErrorMessage(title, error as Error);
   }
 }
 
@@ -67,4 +64,33 @@ async function load(
     throw new Error(`${response.status} ${response.statusText}`.trim());
   }
   return response.arrayBuffer();
+}
+
+/** Wait until the page in a window is ready for a trace: it loses what arrives earlier. */
+export function askPerfetto(
+  viewer: Window,
+  patience = 20_000
+): Promise<'ready' | 'silent' | 'closed'> {
+  return new Promise(resolve => {
+    const end = (answer: 'ready' | 'silent' | 'closed') => {
+      clearInterval(asking);
+      clearTimeout(limit);
+      window.removeEventListener('message', onMessage);
+      resolve(answer);
+    };
+    const onMessage = ({ source, origin, data }: MessageEvent) => {
+      if (source === viewer && origin === PERFETTO && data === 'PONG') {
+        end('ready');
+      }
+    };
+    window.addEventListener('message', onMessage);
+    const asking = setInterval(() => {
+      if (viewer.closed) {
+        end('closed');
+      } else {
+        viewer.postMessage('PING', PERFETTO);
+      }
+    }, 100);
+    const limit = setTimeout(() => end('silent'), patience);
+  });
 }

@@ -1,22 +1,19 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { PathExt } from '@jupyterlab/coreutils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator } from '@jupyterlab/translation';
 
 import { CommandIDs } from '../model/tokens';
 import { loadTranslations, trans } from '../model/trans';
+import { selectedFile } from '../ui/selectedFile';
 import { openTrace } from './openTrace';
 import { isTrace, TRACE, TraceView } from './traceView';
 
-/** Before HTML, which is what others see of a trace. */
+/** Before HTML, which other front ends show. */
 const RANK = 10;
 
-/**
- * Shows traces of profiled cells, and opens them from there or from the file browser.
- */
+/** Shows traces of profiled cells, and opens them, also from the file browser. */
 export const profilePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:profile',
   description: 'Opens the traces of profiled cells in Perfetto.',
@@ -24,7 +21,7 @@ export const profilePlugin: JupyterFrontEndPlugin<void> = {
   requires: [IRenderMimeRegistry, ITranslator],
   optional: [IFileBrowserFactory],
   activate: (
-    { commands, serviceManager }: JupyterFrontEnd,
+    { commands, serviceManager },
     rendermime: IRenderMimeRegistry,
     translator: ITranslator,
     browsers: IFileBrowserFactory | null
@@ -32,15 +29,8 @@ export const profilePlugin: JupyterFrontEndPlugin<void> = {
     loadTranslations(translator);
     const { contents, serverSettings } = serviceManager;
 
-    /** The one file that is selected, if it is a trace. */
-    const selected = (): string | null => {
-      const items = [
-        ...(browsers?.tracker.currentWidget?.selectedItems() ?? [])
-      ];
-      return items.length === 1 && isTrace(items[0].name)
-        ? items[0].path
-        : null;
-    };
+    const selected = () =>
+      selectedFile(browsers, path => isTrace(PathExt.basename(path)));
     commands.addCommand(CommandIDs.openTrace, {
       label: trans.__('Open in Perfetto'),
       caption: trans.__(

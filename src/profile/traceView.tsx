@@ -4,19 +4,16 @@ import React from 'react';
 
 import { trans } from '../model/trans';
 
-/** What the kernel shows below a profiled cell: the name of the trace, which is beside the notebook. */
+/** The display below a profiled cell. It has the name of the trace, which is beside the notebook. */
 export const TRACE = 'application/vnd.jupyter-dist.trace+json';
 
 const NAME = /^profile-cell-\d+(-\d+)?\.json\.gz$/;
 
-/** Whether a file is called as the traces of cells are. */
 export function isTrace(name: string): boolean {
   return NAME.test(name);
 }
 
-/**
- * The trace of a profiled cell: a link that downloads it, and a button that opens it.
- */
+/** A link that downloads a trace, and a button that opens it. */
 export class TraceView extends ReactWidget implements IRenderMime.IRenderer {
   constructor(
     private readonly _resolver: IRenderMime.IResolver | null,
@@ -28,7 +25,7 @@ export class TraceView extends ReactWidget implements IRenderMime.IRenderer {
 
   async renderModel({ data }: IRenderMime.IMimeModel): Promise<void> {
     const { file } = { ...(data[TRACE] as { file?: unknown } | null) };
-    // A notebook may be anybody's: nothing but a trace is opened.
+    // Anybody may have written the notebook: only traces are opened.
     this._name = typeof file === 'string' && isTrace(file) ? file : '';
     this._path = this._url = '';
     this.update();

@@ -2,17 +2,13 @@ import { PathExt } from '@jupyterlab/coreutils';
 
 import type { ICellRun } from '../model/cells';
 import { trans } from '../model/trans';
-import { sayCell, sayCells } from './cellWords';
-import type { ICellWords } from './cellWords';
-import { chipsIn } from './chips';
-import type { IChip } from './chips';
-import { CHIP, LANE } from './scene';
-import type { ILabelledChip } from './scene';
-import { element } from './element';
+import { sayCell, sayCells, type ICellWords } from './cellWords';
+import { chipsIn, type IChip } from './chips';
+import { CHIP, LANE, type ILabelledChip } from './scene';
+import { element } from '../ui/element';
 import type { TimelineModel } from './model';
 import type { Scale } from './scale';
 
-/** A chip, its button, and what is said of it. */
 interface IShown {
   node: HTMLButtonElement;
   chip: IChip;
@@ -21,15 +17,11 @@ interface IShown {
 }
 
 export interface ICellStripOptions {
-  /** Go to the cell. */
   jump(cell: ICellRun): void;
   zoom(from: number, to: number): void;
 }
 
-/**
- * Which cell ran when, above the curves: chips that one can click, or walk along by arrow keys. They
- * are buttons without a look, on what the canvas shows.
- */
+/** The cells above the curves: buttons without a look, on top of the chips that the canvas shows. */
 export class CellStrip {
   constructor(
     private readonly _parent: HTMLElement,
@@ -41,7 +33,6 @@ export class CellStrip {
     _parent.addEventListener('keydown', this._onKey);
   }
 
-  /** What is shown, by lane and time. */
   get chips(): readonly ILabelledChip[] {
     return this._shown.map(({ chip, words }) => ({
       ...chip,
@@ -49,7 +40,7 @@ export class CellStrip {
     }));
   }
 
-  /** What its lanes are called: with several pools, each has its notebook's name. */
+  /** The names of the lanes: those of their notebooks, if there are several. */
   get lanes(): readonly string[] {
     const paths: string[] = [];
     for (const { chip } of this._shown) {
@@ -60,7 +51,7 @@ export class CellStrip {
       : [trans.__('cells')];
   }
 
-  /** Show what ran on so many pixels of the page. */
+  /** Show the cells on so many pixels of the page. */
   update(scale: Scale, width: number): void {
     const before = new Map(
       this._shown.map(shown => [shown.chip.cells[0].id, shown])
@@ -96,7 +87,7 @@ export class CellStrip {
     node.style.left = `${chip.left}px`;
     node.style.width = `${chip.right - chip.left}px`;
     node.style.top = `${chip.lane * LANE + (LANE - CHIP) / 2}px`;
-    // What is over is put into words once.
+    // The words of finished cells do not change.
     const { now } = this._model;
     const time = chip.isRunning ? Math.floor(now - chip.cells[0].start) : '';
     const ranks = chip.cells.map(({ stretches }) => stretches.length).join();

@@ -1,3 +1,5 @@
+import type { ICellRun } from '../model/cells';
+import type { IPoolsModel } from '../model/tokens';
 import { trans } from '../model/trans';
 import { findLongWait } from '../model/waiting';
 import {
@@ -6,30 +8,28 @@ import {
   formatStopwatch,
   joinSentences
 } from '../words/format';
-import type { IPoolsModel } from '../model/tokens';
-import type { ICellRun } from '../model/cells';
 import { formatClock } from './scale';
 
-/** Seconds: a collective may take so long before it is a wait. */
+/** Seconds after which a collective counts as a wait. */
 const PATIENCE = 4;
 
-/** What stands on a chip, the most important first, and what it says to those who ask. */
+/** The label of a chip, the most important part first, and its tooltip. */
 export interface ICellWords {
   parts: string[];
   title: string;
 }
 
-/**
- * What is said of a cell: `[6]`, `3 min 51 s`, `ranks 0–3`.
- */
+/** `[6]`, `3 min 51 s`, `ranks 0–3` */
 export function sayCell(
   run: ICellRun,
   now: number,
   pools: IPoolsModel
 ): ICellWords {
   const { cell, start, end, stretches, name } = run;
-  const took = sayTook((end ?? now) - start);
-  const list = formatRanks(stretches.map(({ rank }) => rank));
+  const count = stretches.length;
+  const seconds = (end ?? now) - start;
+  const took = seconds < 1 ? trans.__('< 1 s') : formatStopwatch(seconds);
+  const ranks = formatRanks(stretches.map(({ rank }) => rank));
   const wait = end === null ? findWait(run, now, pools) : null;
   return {
     parts: [
@@ -43,13 +43,10 @@ export function sayCell(
             wait.waiting,
             wait.missing
           )
-        : trans._n('rank %2', 'ranks %2', stretches.length, list)
+        : trans._n('rank %2', 'ranks %2', count, ranks)
     ].filter(Boolean),
     title: joinSentences([
-      end === null
-        ? // Without how long: whoever hears it would hear it anew each second.
-          sayRunning(run, list, now)
-        : sayOver(run, list, took, formatClock(end, true)),
+      sayWhen(run, now, took, ranks),
       wait
         ? trans._n(
             'Rank %2 waits for %3.',
@@ -64,62 +61,55 @@ export function sayCell(
   };
 }
 
-function sayRunning(
-  { cell, start, stretches }: ICellRun,
-  ranks: string,
-  now: number
-): string {
-  const count = stretches.length;
-  const since = formatMoment(start, now);
-  return cell === null
-    ? trans._n(
-        'A cell has been running on rank %2 since %3.',
-        'A cell has been running on ranks %2 since %3.',
-        count,
-        ranks,
-        since
-      )
-    : trans._n(
-        'Cell [%2] has been running on rank %3 since %4.',
-        'Cell [%2] has been running on ranks %3 since %4.',
-        count,
-        cell,
-        ranks,
-        since
-      );
-}
-
-function sayOver(
-  { cell, start, stretches }: ICellRun,
-  ranks: string,
+function sayWhen(
+  { cell, start, end, stretches }: ICellRun,
+  now: number,
   took: string,
-  until: string
+  ranks: string
 ): string {
   const count = stretches.length;
-  const since = formatClock(start, true);
+  if (end === null) {
+    // Without the duration: screen readers would read it again each second.
+    const since = formatMoment(start, now);
+    return cell === null
+      ? trans._n(
+          'A cell has been running on rank %2 since %3.',
+          'A cell has been running on ranks %2 since %3.',
+          count,
+          ranks,
+          since
+        )
+      : trans._n(
+          'Cell [%2] has been running on rank %3 since %4.',
+          'Cell [%2] has been running on ranks %3 since %4.',
+          count,
+          cell,
+          ranks,
+          since
+        );
+  }
+  const span = `${formatClock(start, true)}–${formatClock(end, true)}`;
   return cell === null
     ? trans._n(
-        'A cell ran for %2 on rank %3, %4–%5.',
-        'A cell ran for %2 on ranks %3, %4–%5.',
+        'A cell ran for %2 on rank %3, %4.',
+        'A cell ran for %2 on ranks %3, %4.',
         count,
         took,
         ranks,
-        since,
-        until
+        span
       )
     : trans._n(
-        'Cell [%2] ran for %3 on rank %4, %5–%6.',
-        'Cell [%2] ran for %3 on ranks %4, %5–%6.',
+        'Cell [%2] ran for %3 on rank %4, %5.',
+        'Cell [%2] ran for %3 on ranks %4, %5.',
         count,
         cell,
         took,
         ranks,
-        since,
-        until
+        span
       );
 }
 
-/** What is said of cells that are too narrow to tell apart. */
+/** What is said of cells that are too narrow to be shown one by one. */
 export function sayCells(runs: readonly ICellRun[]): ICellWords {
   const last = runs[runs.length - 1];
   return {
@@ -134,11 +124,6 @@ export function sayCells(runs: readonly ICellRun[]): ICellWords {
   };
 }
 
-function sayTook(seconds: number): string {
-  return seconds < 1 ? trans.__('< 1 s') : formatStopwatch(seconds);
-}
-
-/** Who waits for whom, where that is known: `0–2` for `3`. */
 function findWait(
   { pool: id }: ICellRun,
   now: number,

@@ -1,10 +1,9 @@
 import { trans } from '../model/trans';
-import { CellStrip } from './cellStrip';
-import type { ICellStripOptions } from './cellStrip';
+import { CellStrip, type ICellStripOptions } from './cellStrip';
 import { joinFacts } from '../words/format';
 import type { IColours } from './colours';
 import { Drawing } from './draw';
-import { element } from './element';
+import { element } from '../ui/element';
 import { nameMetric } from './metrics';
 import type { TimelineModel } from './model';
 import { Pointer } from './pointer';
@@ -20,12 +19,12 @@ import {
 } from './scene';
 import type { IScene } from './scene';
 
-/** The page's pixels: a row is as high as there is room for, within these. */
+/** The least and most height of a row, in the page's pixels. */
 const [LOWEST, HIGHEST] = [62, 150];
 
 /**
- * The curves of all GPUs below one strip of cells and above one axis: a canvas, drawn anew whenever
- * something has changed, and on top of it what can be scrolled, clicked and named.
+ * The curves of all GPUs, below a strip of cells and above an axis: a canvas, and on top of it elements
+ * without a look that can be scrolled and clicked, and that screen readers read.
  */
 export class Chart {
   constructor(
@@ -67,11 +66,10 @@ export class Chart {
   }
 
   readonly node: HTMLElement;
-  /** What is scrolled, and has the focus. */
+  /** It scrolls, and has the focus. */
   readonly body: HTMLElement;
   readonly pointer: Pointer;
 
-  /** Draw all, a part of it at a time. */
   *draw(colours: IColours): Generator<void, void> {
     const { clientWidth, clientHeight, scrollTop } = this.body;
     if (!clientWidth) {
@@ -99,12 +97,12 @@ export class Chart {
     this._image = drawing && (yield* drawing.draw(this._image));
   }
 
-  /** All that is seen and what is scrolled away, as a picture. */
+  /** All rows, also those out of sight, as an image. */
   picture(colours: IColours): HTMLCanvasElement {
-    const { metric, view } = this._model;
+    const { choice, view } = this._model;
     const [begin, end] = view;
     const title = joinFacts([
-      nameMetric(metric),
+      nameMetric(choice.metric),
       `${formatClock(begin, true)}–${formatClock(end, true)}`,
       new Date(end * 1000).toLocaleDateString()
     ]);
@@ -151,7 +149,7 @@ export class Chart {
     }
   }
 
-  /** Make what is on top of the canvas as high as what that shows. */
+  /** Make the elements on top of the canvas as high as what it shows. */
   private _layOut(height: number): void {
     const strip = stripHeight(this._strip.lanes.length);
     const { isOverlay } = this._model.choice;
@@ -179,15 +177,13 @@ export class Chart {
   private readonly _rowsNode: HTMLElement;
   private readonly _strip: CellStrip;
   private _rows: Row[] = [];
-  /** The GPUs that the rows are of. */
   private _key = '';
-  /** What the heights are for. */
   private _layout = '';
-  /** Of the screen's own pixels, of which there are so many in one of the page's. */
+  /** In the screen's pixels. */
   private _scale = new Scale(0, 1);
+  /** The screen's pixels in one of the page's. */
   private _ratio = 1;
   private _rowHeight = LOWEST;
-  /** Used again by the next drawing. */
   private _image: ImageData | null = null;
 }
 
@@ -200,7 +196,6 @@ function drawingOn(
   return ctx && new Drawing(ctx, scene, colours);
 }
 
-/** Draw all that is left, at once. */
 export function finish(drawing: Iterator<void, unknown> | undefined): void {
   while (drawing && !drawing.next().done);
 }

@@ -1,29 +1,26 @@
 import type { ICellRun } from '../model/cells';
 import type { Scale } from './scale';
 
-/** Pixels: what is narrower has no room for a word, nor for a finger. */
+/** Chips with fewer pixels are joined, */
 const NARROW = 6;
-/** Pixels between two narrow ones that are one chip. */
+/** if there are so few pixels between them. */
 const GAP = 3;
-/** More notebooks than this at one time share the last lane. */
+/** Further notebooks share the last lane. */
 const MOST_LANES = 4;
 
-/** What stands for a cell above the curves, or for several that are too narrow to tell apart. */
+/** Represents a cell above the curves, or several that are too narrow to be shown one by one. */
 export interface IChip {
   cells: [ICellRun, ...ICellRun[]];
-  /** Each notebook has one. */
+  /** Each notebook has its lane. */
   lane: number;
-  /** Pixels of the scale. */
   left: number;
   right: number;
-  /** Up to where there is room for its label: the next chip of its lane. */
+  /** Its label has room up to here: the next chip in the lane. */
   room: number;
   isRunning: boolean;
 }
 
-/**
- * What stands above the curves between two pixels of the scale, by lane and time.
- */
+/** The chips between two pixels of the scale, by lane and time. */
 export function chipsIn(
   cells: readonly ICellRun[],
   scale: Scale,
@@ -40,10 +37,8 @@ export function chipsIn(
     const left = Math.max(from, start);
     const right = Math.min(to, Math.max(stop, left + 2));
     const lane = cell.name || cell.pool;
-    let chips = lanes.get(lane);
-    if (!chips) {
-      lanes.set(lane, (chips = []));
-    }
+    const chips = lanes.get(lane) ?? [];
+    lanes.set(lane, chips);
     const before = chips.at(-1);
     const isNarrow = right - left < NARROW && left === start;
     if (
@@ -70,7 +65,7 @@ export function chipsIn(
   });
 }
 
-/** The first parts of a label, as many as there is room for side by side. */
+/** The first parts of a label that have room side by side. */
 export function fitLabel(
   parts: readonly string[],
   room: number,

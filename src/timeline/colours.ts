@@ -2,13 +2,10 @@ import { colourOf } from '../ui/meters';
 
 const RANKS = [0, 1, 2, 3, 4, 5, 6, 7];
 
-/**
- * What is behind a curve, a bit each: a cell that ran then, a line of the grid, a rank that waited, and
- * what it did otherwise in a cell that was profiled.
- */
+/** What is behind a curve, a bit each: a cell, a grid line, and what a rank did. */
 export const [BAND, GRID, WAIT, COMPUTE, COMMUNICATION] = [1, 2, 4, 8, 16];
 
-/** Colours of pixels as they lie in an `ImageData`, by what is behind the curve. */
+/** Colors as in an `ImageData`, by what is behind the curve. */
 export type Pixels = readonly number[];
 
 export interface ICurveColours {
@@ -17,22 +14,17 @@ export interface ICurveColours {
   area: Pixels;
 }
 
-/** What a canvas needs of the theme. */
 export interface IColours {
-  /** Of a rank's GPU; of a GPU without ranks. */
   curve(rank: number | undefined): ICurveColours;
   /** Behind the curves. */
   behind: Pixels;
-  /** The line below a row. */
   edge: number;
   background: string;
   text: string;
   quiet: string;
   border: string;
-  /** Behind the label of a cell, and around it while it runs. */
   chip: string;
   brand: string;
-  /** Behind what stands on a curve. */
   veil: string;
   cursor: string;
   brush: string;
@@ -41,11 +33,8 @@ export interface IColours {
   font: string;
 }
 
-/**
- * Read the colours of the theme as they are at a node now.
- */
 export function readColours(node: HTMLElement): IColours {
-  // A canvas does not know variables, so the browser has to work out what they are.
+  // A canvas has no CSS variables.
   const probe = node.appendChild(document.createElement('span'));
   const computed = getComputedStyle(probe);
   const read = (colour: string) => {
@@ -57,18 +46,17 @@ export function readColours(node: HTMLElement): IColours {
   const pixel = makeBlender();
   const background = read('var(--jp-layout-color1)');
   const border = read('var(--jp-border-color2)');
-  const band = mix('var(--jp-brand-color1)', 11);
-  const grid = mix('var(--jp-border-color1)', 35);
-  const wait = mix('var(--jp-warn-color1)', 30);
-  const compute = mix('var(--jp-success-color1)', 30);
-  const communication = mix('var(--jp-info-color1)', 40);
-  const layers = [...Array(32).keys()].map(bits => [
-    ...(bits & BAND ? [band] : []),
-    ...(bits & WAIT ? [wait] : []),
-    ...(bits & COMPUTE ? [compute] : []),
-    ...(bits & COMMUNICATION ? [communication] : []),
-    ...(bits & GRID ? [grid] : [])
-  ]);
+  /** From the back to the front. */
+  const parts = [
+    [BAND, mix('var(--jp-brand-color1)', 11)],
+    [WAIT, mix('var(--jp-warn-color1)', 30)],
+    [COMPUTE, mix('var(--jp-success-color1)', 30)],
+    [COMMUNICATION, mix('var(--jp-info-color1)', 40)],
+    [GRID, mix('var(--jp-border-color1)', 35)]
+  ] as const;
+  const layers = [...Array(32).keys()].map(bits =>
+    parts.flatMap(([bit, colour]) => (bits & bit ? colour : []))
+  );
   const curve = (colour: string): ICurveColours => {
     const area = mix(colour, 20);
     return {
@@ -99,7 +87,7 @@ export function readColours(node: HTMLElement): IColours {
   return colours;
 }
 
-/** What a pixel looks like with some colours on top of each other. */
+/** Blends layers into the color of a pixel. */
 function makeBlender(): (...layers: string[]) => number {
   const canvas = document.createElement('canvas');
   canvas.width = canvas.height = 1;

@@ -3,15 +3,12 @@ import { BAND, COMMUNICATION, COMPUTE, GRID, WAIT } from './colours';
 import type { IColours, ICurveColours, Pixels } from './colours';
 import { mostOfPixels } from './lanes';
 import type { Column } from './recording';
-import { indexOf } from './scale';
-import type { Scale } from './scale';
+import { indexOf, type Scale } from './scale';
 
-/** What one GPU's row shows. */
 export interface ICurve {
   values: Column;
   /** The value at the upper edge. */
   top: number;
-  /** When the GPU's ranks were busy. */
   bands: readonly Pick<IStretch, 'start' | 'end'>[];
   /** When they waited in a collective. */
   waits: readonly Pick<IStretch, 'start' | 'end'>[];
@@ -20,29 +17,27 @@ export interface ICurve {
   colours: ICurveColours;
 }
 
-/** What all rows show. Places and sizes are in the screen's own pixels. */
+/** The contents of all rows. Places and sizes are in the screen's pixels. */
 export interface ICurves {
   scale: Scale;
   times: readonly number[];
   curves: readonly ICurve[];
-  /** The times at which there is a line of the grid. */
   grid: readonly number[];
   /** With the line below. */
   rowHeight: number;
   /** Whether all curves are in one row. */
   isOverlay: boolean;
-  /** How much of the first rows is out of sight; less than 0 if there are other rows above them. */
+  /** How much of the first rows is out of sight; negative if there are rows above them. */
   scrolled: number;
-  /** The screen's own pixels in one of the page's. */
+  /** The screen's pixels in one of the page's. */
   ratio: number;
 }
 
 /**
- * Draw curves, with their corner at a place of a context: the image is what shows all of them but the
- * lines. Answers from where to where, in the image.
+ * Draw curves at a corner of a context; answers from where to where, in the image.
  *
- * What is behind and below the lines is filled pixel by pixel: shapes with as many corners take a
- * browser without a GPU several times longer, and would be blurred between two pixels.
+ * The areas behind and below the lines are filled pixel by pixel in the image: in a browser without a GPU,
+ * shapes with as many corners take several times longer, and would be blurred between two pixels.
  */
 export function paintCurves(
   ctx: CanvasRenderingContext2D,
@@ -71,7 +66,7 @@ export function paintCurves(
     const ys = heightsOf(curve, xs.length, start, bottom, rowHeight);
     lines.push({ ys, colour: curve.colours.line });
     if (all.isOverlay && index > 0) {
-      return; // but for the lines, all is there
+      return; // only the line is missing
     }
     const layers = layersOf(all.isOverlay ? NOTHING : curve, all, width);
     const behind = colourPixels(layers, colours.behind);
@@ -114,12 +109,11 @@ export function paintCurves(
   return [begin, end];
 }
 
-/** Behind several curves nobody could tell whose it is. */
+/** Behind several curves, it would not be clear to which one it belongs. */
 const NOTHING = { bands: [], waits: [], lanes: [] };
-/** What is behind a pixel, by the lane that most of its time is in. */
+/** By index in `LANES`. */
 const BEHIND = [COMPUTE, COMMUNICATION, WAIT];
 
-/** What is behind each pixel of a curve. */
 function layersOf(
   { bands, waits, lanes }: Pick<ICurve, 'bands' | 'waits' | 'lanes'>,
   { scale, grid }: ICurves,
@@ -132,7 +126,7 @@ function layersOf(
   ];
   for (const [layer, { start, end }] of spans) {
     const left = Math.round(scale.place(start));
-    // However short, it is seen.
+    // At least a pixel.
     const right =
       end === null ? width : Math.max(left + 1, Math.round(scale.place(end)));
     if (right > 0) {
@@ -152,7 +146,6 @@ function layersOf(
   return layers;
 }
 
-/** Fill a row of a picture from one line to another. */
 function fill(
   pixels: Uint32Array,
   behind: Uint32Array,
@@ -186,15 +179,15 @@ function colourPixels(layers: Uint8Array, colours: Pixels): Uint32Array {
   return pixels;
 }
 
-/** Where the values in sight are, the first of which is number `start`. */
+/** The places of the visible values, from index `start` on. */
 function placesOf({ scale, times }: ICurves, width: number) {
-  // One more value on either side: lines go over the edges.
+  // With one more value on either side, because lines cross the edges.
   const start = Math.max(0, indexOf(times, scale.timeAt(0)) - 1);
   const stop = indexOf(times, scale.timeAt(width)) + 1;
   return { start, xs: times.slice(start, stop).map(time => scale.place(time)) };
 }
 
-/** How far from the top the points of a curve are; not a number where nothing is known. */
+/** The distance of each point from the top; NaN where nothing is known. */
 function heightsOf(
   { values, top }: ICurve,
   count: number,
@@ -206,14 +199,14 @@ function heightsOf(
   const ys = new Float64Array(count);
   for (let index = 0; index < count; index++) {
     const value = values[start + index] ?? NaN;
-    // At the edges one half of the line would not be seen.
+    // At the edges, half of the line would be cut off.
     const up = Math.min(Math.max((value / top) * height, 0.5), height - 0.5);
     ys[index] = bottom - up;
   }
   return ys;
 }
 
-/** Where the area below a curve begins, for each pixel from the left; `bottom` where nothing is known. */
+/** The top of the area below a curve, for each pixel; `bottom` where nothing is known. */
 function edgesOf(
   xs: readonly number[],
   ys: Float64Array,

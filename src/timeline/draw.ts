@@ -1,8 +1,7 @@
 import { fitLabel } from './chips';
 import type { IColours } from './colours';
 import { paintCurves } from './curves';
-import { Pen } from './pen';
-import type { ITextStyle } from './pen';
+import { Pen, type ITextStyle } from './pen';
 import {
   drawFrame,
   drawLabels,
@@ -10,8 +9,7 @@ import {
   LABEL_ROOM,
   MARGIN
 } from './rowLabels';
-import { formatClock, ticksIn } from './scale';
-import type { ITick } from './scale';
+import { formatClock, ticksIn, type ITick } from './scale';
 import {
   AXIS_HEIGHT,
   CHIP,
@@ -23,18 +21,14 @@ import {
 } from './scene';
 import type { ILabelledChip, IScene } from './scene';
 
-/** Rows that are drawn at a time: all 16 of a machine would take longer than a frame. */
+/** The number of rows that are drawn in a frame: 16 would take too long. */
 const AT_ONCE = 8;
-/** The page's pixels beside a chip's label and between its parts. */
+/** Beside a chip's label and between its parts, in the page's pixels. */
 const CHIP_MARGIN = 6;
-/** What an axis label needs, half of it, and `now`. */
+/** The widths of an axis label, half of it, and `now`. */
 const [TICK_ROOM, HALF, NOW] = [84, 28, 44];
-/** Half the width of the cursor's clock. */
 const CLOCK = 32;
 
-/**
- * Draws a timeline on a canvas, as large as that is: in the page, and as a picture.
- */
 export class Drawing {
   constructor(
     ctx: CanvasRenderingContext2D,
@@ -52,11 +46,7 @@ export class Drawing {
     this._height = Math.max(1, Math.min(room, rowCount(_scene) * rowHeight));
   }
 
-  /**
-   * Draw all, a part of it at a time: what is not drawn yet stays as it was.
-   *
-   * Answers an image that the next drawing may use again.
-   */
+  /** Draw in parts; answers an image that the next drawing may use again. */
   *draw(image: ImageData | null): Generator<void, ImageData> {
     const { _scene: scene, _width: width, _height: height } = this;
     const pixels =
@@ -93,25 +83,20 @@ export class Drawing {
       grid: ticks.map(({ time }) => time)
     };
     const corner = [this._left, this._rows] as const;
-    const [above, below] = paintCurves(
-      pen.ctx,
-      pixels,
-      corner,
-      curves,
-      colours
-    );
+    const edges = paintCurves(pen.ctx, pixels, corner, curves, colours);
+    const [above, below] = edges;
     const top = this._rows + above;
     pen.fill(colours.background, 0, top, this._left, below - above);
-    pen.within(0, top, this._left + this._width, below - above, () => {
+    pen.within([0, top, this._left + this._width, below - above], () => {
       if (isOverlay) {
-        drawLegend(pen, colours, rows, this._rows - scrolled);
+        drawLegend(pen, rows, this._rows - scrolled);
       }
       for (let row = first; row < stop; row++) {
         const place = this._rows + row * rowHeight - scrolled;
         if (!isOverlay) {
-          drawLabels(pen, colours, rows[row], place, rowHeight);
+          drawLabels(pen, rows[row], place, rowHeight);
         }
-        drawFrame(pen, colours, rows[row].topLabel, place, rowHeight);
+        drawFrame(pen, rows[row].topLabel, place, rowHeight);
       }
       this._drawPointer();
     });
@@ -151,7 +136,6 @@ export class Drawing {
     });
   }
 
-  /** What is above the rows. */
   private _drawStrip(): void {
     const { _scene: scene, _colours: colours, _pen: pen } = this;
     const { width } = pen.ctx.canvas;
@@ -170,7 +154,7 @@ export class Drawing {
         room: this._px(LABEL_ROOM)
       });
     });
-    pen.within(this._left, this._strip, this._width, height, () =>
+    pen.within([this._left, this._strip, this._width, height], () =>
       scene.chips.forEach(chip => this._drawChip(chip))
     );
   }
@@ -201,7 +185,7 @@ export class Drawing {
     const room = this._px(chip.room - chip.left);
     const inner = Math.min(width, room) - 2 * margin;
     const inside = fitLabel(parts, inner, margin, measure);
-    // What is too narrow for a word has it beside it, up to the next one.
+    // A narrow chip has its label beside it, up to the next chip.
     const beside = room - width - margin;
     const shown = inside.length
       ? inside
@@ -213,7 +197,6 @@ export class Drawing {
     });
   }
 
-  /** What is below the rows. */
   private _drawAxis(ticks: readonly ITick[]): void {
     const { _scene: scene, _colours: colours, _pen: pen } = this;
     const { width, height } = pen.ctx.canvas;
@@ -253,18 +236,16 @@ export class Drawing {
     }
   }
 
-  /** The screen's own pixels. */
   private _px(pixels: number): number {
     return this._pen.px(pixels);
   }
 
-  /** Where the rows end. */
   private get _end(): number {
     return this._rows + this._height;
   }
 
   private readonly _pen: Pen;
-  /** The upper edges of the strip and of the rows, the curves' left edge, and their size in sight. */
+  /** In the screen's pixels: the tops of strip and rows; left edge and visible size of the curves. */
   private readonly _strip: number;
   private readonly _rows: number;
   private readonly _left: number;

@@ -2,13 +2,11 @@ import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
 
 import { trans } from '../model/trans';
 import { labelWithNode } from '../words/gpuWords';
-import { element } from './element';
+import { element } from '../ui/element';
 import type { TimelineModel } from './model';
 import { freeGpus } from './selection';
 
-/**
- * The line below the curves that shows the free GPUs, or hides them.
- */
+/** The line below the curves that shows or hides the free GPUs. */
 export class Fold {
   constructor(
     parent: HTMLElement,
@@ -16,8 +14,6 @@ export class Fold {
   ) {
     this._node = element(parent, 'jp-dist-Timeline-fold', 'button');
     this._node.type = 'button';
-    this._caret = element(this._node, '', 'span');
-    this._text = element(this._node, '', 'span');
     this._node.addEventListener('click', () =>
       _model.choose({ selection: this._isOpen ? 'used' : 'all' })
     );
@@ -33,14 +29,16 @@ export class Fold {
       free.length,
       free.map(gpu => labelWithNode(gpu)).join(', ')
     );
-    if (this._text.textContent !== text) {
-      this._text.textContent = text;
-    }
     const expanded = `${this._isOpen}`;
-    if (this._node.getAttribute('aria-expanded') !== expanded) {
+    if (
+      this._node.lastElementChild?.textContent !== text ||
+      this._node.getAttribute('aria-expanded') !== expanded
+    ) {
       this._node.setAttribute('aria-expanded', expanded);
-      const icon = this._isOpen ? caretDownIcon : caretRightIcon;
-      this._caret.replaceChildren(icon.element({ tag: 'span' }));
+      const caret = this._isOpen ? caretDownIcon : caretRightIcon;
+      const words = document.createElement('span');
+      words.textContent = text;
+      this._node.replaceChildren(caret.element({ tag: 'span' }), words);
     }
   }
 
@@ -49,6 +47,4 @@ export class Fold {
   }
 
   private readonly _node: HTMLButtonElement;
-  private readonly _caret: HTMLElement;
-  private readonly _text: HTMLElement;
 }

@@ -1,25 +1,45 @@
 import type { IRankRun } from '../model/cells';
 import type { ILanes, Spans } from '../model/cellContract';
 import { trans } from '../model/trans';
+import { element } from '../ui/element';
+import type { TimelineModel } from './model';
 import type { Scale } from './scale';
 
-/** What ranks do in a cell that is profiled, as far as it is told apart. */
-export const LANES = ['compute', 'communication', 'waiting'] as const;
+const LANES = ['compute', 'communication', 'waiting'] as const;
 
-type Lane = (typeof LANES)[number];
-
-export function nameLane(lane: Lane): string {
-  switch (lane) {
-    case 'compute':
-      return trans.__('compute');
-    case 'communication':
-      return trans.__('communication');
-    case 'waiting':
-      return trans.__('waiting for other ranks');
+/** The colors of profiled cells; hidden while none is in sight. */
+export class Legend {
+  constructor(
+    parent: HTMLElement,
+    private readonly _model: TimelineModel
+  ) {
+    this._node = element(parent, 'jp-dist-Timeline-legend');
+    element(this._node, '', 'span').textContent = trans.__(
+      'Profiled cells, most of the time:'
+    );
+    const names = {
+      compute: trans.__('compute'),
+      communication: trans.__('communication'),
+      waiting: trans.__('waiting for other ranks')
+    };
+    for (const lane of LANES) {
+      const entry = element(this._node, 'jp-dist-Timeline-lane', 'span');
+      entry.dataset.lane = lane;
+      entry.append(names[lane]);
+    }
   }
+
+  update(): void {
+    const { gpus, cells, view, choice } = this._model;
+    this._node.hidden =
+      choice.isOverlay ||
+      !gpus.some(({ uuid }) => lanesIn(cells.on(uuid), view).length);
+  }
+
+  private readonly _node: HTMLElement;
 }
 
-/** The lanes of what ran in a stretch of time. */
+/** The lanes of the cells that ran in a stretch of time. */
 export function lanesIn(
   runs: readonly IRankRun[],
   [from, to]: readonly [number, number]
@@ -29,7 +49,7 @@ export function lanesIn(
   );
 }
 
-/** For how many seconds of a stretch of time ranks did what: `profiled: compute 2.10 s, …`. */
+/** What ranks did in a stretch of time: `profiled: compute 2.10 s, …`. */
 export function sayLanes(
   all: readonly ILanes[],
   [from, to]: readonly [number, number]
@@ -40,7 +60,7 @@ export function sayLanes(
   const [compute, communication, waiting] = LANES.map(lane => {
     const seconds = all.map(lanes => {
       const whole = lengthIn(lanes[lane], -Infinity, Infinity);
-      // A server that is older than this page tells no seconds.
+      // An older server sends no seconds.
       const seconds = lanes.seconds?.[lane] ?? whole;
       return whole ? (seconds * lengthIn(lanes[lane], from, to)) / whole : 0;
     });
@@ -54,7 +74,7 @@ export function sayLanes(
   );
 }
 
-/** For how long spans last that are in a stretch of time. */
+/** How many seconds of a stretch of time the spans cover. */
 function lengthIn(spans: Spans, from: number, to: number): number {
   return spans.reduce(
     (sum, [start, end]) =>
@@ -63,9 +83,7 @@ function lengthIn(spans: Spans, from: number, to: number): number {
   );
 }
 
-/**
- * What of each pixel's time is most: the place of a lane in `LANES`; -1 if it is none of them.
- */
+/** The index in `LANES` that takes most of each pixel's time, or -1. */
 export function mostOfPixels(
   all: readonly ILanes[],
   scale: Scale,

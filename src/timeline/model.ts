@@ -1,6 +1,5 @@
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 
 import type { ICellHistory, ICellRun } from '../model/cells';
 import type { IGpu } from '../model/gpuContract';
@@ -10,24 +9,22 @@ import type {
   ICurrentNotebook,
   IPoolsModel
 } from '../model/tokens';
-import type { ChartMetric } from './metrics';
-import type { Recording } from './recording';
-import { Records } from './records';
-import type { IPast } from './records';
-import { selectCells, selectGpus } from './selection';
-import type { IChoice } from './selection';
-import { CLOSEST, zoomWithin } from './view';
-import type { View } from './view';
+import { Records, type IPast, type Recording } from './recording';
+import { selectCells, selectGpus, type IChoice } from './selection';
 import { Waits } from './waits';
 
-const MINUTE = 60;
+/** A stretch of time: from, to, in Unix seconds. */
+export type View = readonly [number, number];
+
+/** No view is shorter, in seconds. */
+const CLOSEST = 5;
 
 /**
- * What a timeline shows: which metric, of when, and the values.
+ * What a timeline shows: which metric, which time, and the values.
  *
- * While it is not shown it does nothing. While it is paused or zoomed its values stay as they are.
+ * While hidden, it does nothing. While paused or zoomed, its values stay as they are.
  */
-export class TimelineModel implements IDisposable {
+export class TimelineModel {
   constructor(
     readonly pools: IPoolsModel,
     readonly current: ICurrentNotebook,
@@ -39,40 +36,31 @@ export class TimelineModel implements IDisposable {
 
   /** When ranks waited in collectives. */
   readonly waits = new Waits();
+  readonly changed = new Signal<this, void>(this);
+  /** Emitted when it shows something else than before, not just newer values. */
+  readonly optionsChanged = new Signal<this, void>(this);
 
-  /** Emitted after any change. */
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
+  /** Change it by `choose`. */
+  choice: IChoice = {
+    metric: 'utilization',
+    minutes: 15,
+    selection: 'used',
+    isOverlay: false,
+    isFitted: false
+  };
 
-  /** Emitted when it shows something else than before, and not merely newer values. */
-  get optionsChanged(): ISignal<this, void> {
-    return this._optionsChanged;
-  }
-
-  get metric(): ChartMetric {
-    return this._metric;
-  }
-
-  set metric(metric: ChartMetric) {
-    this._metric = metric;
+  choose(change: Partial<IChoice>): void {
+    this.choice = { ...this.choice, ...change };
+    if (change.minutes) {
+      this._zoom = null;
+      this._load();
+    }
     this._emitOptions();
   }
 
-  /** How far it reaches back. */
-  get minutes(): number {
-    return this._minutes;
-  }
-
-  set minutes(minutes: number) {
-    this._minutes = minutes;
-    this._zoom = null;
-    this._load();
-    this._emitOptions();
-  }
-
+  /** How far it reaches back, in seconds. */
   get span(): number {
-    return this._minutes * MINUTE;
+    return this.choice.minutes * 60;
   }
 
   get isPaused(): boolean {
@@ -93,13 +81,13 @@ export class TimelineModel implements IDisposable {
     return !this.isPaused && !this.isZoomed;
   }
 
-  /** Whether somebody can see it. */
+  /** Whether the user can see it. */
   get isShown(): boolean {
     return this._watching.length > 0;
   }
 
   set isShown(isShown: boolean) {
-    if (isShown === this.isShown || this._isDisposed) {
+    if (isShown === this.isShown) {
       return;
     }
     const { telemetry, changed } = this.pools;
@@ -109,10 +97,7 @@ export class TimelineModel implements IDisposable {
       changed.connect(this._onPools, this);
       this.cells.changed.connect(this._emit, this);
       this._keys = this._uuids();
-      if (this.isFollowing) {
-        this._load();
-      }
-      this._emitOptions();
+      this._thaw();
     } else {
       this.waits.stop(telemetry.time ?? serverTime());
       this._watching.forEach(one => one.dispose());
@@ -123,26 +108,15 @@ export class TimelineModel implements IDisposable {
     }
   }
 
-  /** Those that are shown. */
   get gpus(): readonly IGpu[] {
     const { allGpus, telemetry } = this.pools;
-    const { selection } = this._choice;
+    const { selection } = this.choice;
     return selectGpus(selection, allGpus, this.current.pool, telemetry);
   }
 
-  /** The cells that are shown. */
   get runs(): readonly ICellRun[] {
-    const { selection } = this._choice;
+    const { selection } = this.choice;
     return selectCells(selection, this.current.pool, this.cells);
-  }
-
-  get choice(): IChoice {
-    return this._choice;
-  }
-
-  choose(change: Partial<IChoice>): void {
-    this._choice = { ...this._choice, ...change };
-    this._emitOptions();
   }
 
   get cells(): ICellHistory {
@@ -153,7 +127,7 @@ export class TimelineModel implements IDisposable {
     return this._records.recording;
   }
 
-  /** Why there is no past, in a sentence. */
+  /** Why the history is missing, in a sentence. */
   get error(): string | null {
     return this._records.error;
   }
@@ -168,20 +142,21 @@ export class TimelineModel implements IDisposable {
   }
 
   zoomTo(from: number, to: number): void {
-    const zoom = zoomWithin(this._whole, from, to);
-    if (!zoom) {
+    const [begin, end] = this._whole;
+    const width = Math.max(CLOSEST, to - from);
+    if (width >= end - begin) {
       this.resetZoom();
       return;
     }
     if (!this._zoom) {
-      // What is looked at stays, also when time goes on.
-      this._zoomedAt = this._whole[1];
+      // The view stays, also when time goes on.
+      this._zoomedAt = end;
     }
-    this._zoom = zoom;
+    const start = Math.min(Math.max(from, begin), end - width);
+    this._zoom = [start, start + width];
     this._emitOptions();
   }
 
-  /** Zoom in (`factor` > 1) or out, towards a time. */
   zoomBy(factor: number, towards: number): void {
     const [begin, end] = this.view;
     this.zoomTo(
@@ -190,7 +165,7 @@ export class TimelineModel implements IDisposable {
     );
   }
 
-  /** Move what is seen by a part of its width. */
+  /** Move the view by a part of its width. */
   move(part: number): void {
     if (this._zoom) {
       const [begin, end] = this._zoom;
@@ -206,13 +181,8 @@ export class TimelineModel implements IDisposable {
     }
   }
 
-  get isDisposed(): boolean {
-    return this._isDisposed;
-  }
-
   dispose(): void {
     this.isShown = false;
-    this._isDisposed = true;
     this._records.dispose();
     Signal.clearData(this);
   }
@@ -223,12 +193,12 @@ export class TimelineModel implements IDisposable {
 
   private get _whole(): View {
     const begin = this.now - this.span;
-    const first = this._choice.isFitted ? this.recording.times[0] : undefined;
+    const first = this.choice.isFitted ? this.recording.times[0] : undefined;
     const fitted = Math.max(begin, first ?? begin);
     return [Math.min(fitted, this.now - CLOSEST), this.now];
   }
 
-  /** Go on where it was left: what has happened since is asked of the server. */
+  /** Ask the server for what it has missed, and go on. */
   private _thaw(): void {
     if (this.isFollowing) {
       this._load();
@@ -244,11 +214,10 @@ export class TimelineModel implements IDisposable {
 
   private _onTelemetry(): void {
     this.waits.add(this.pools, this.pools.telemetry.time ?? serverTime());
-    if (!this.isFollowing) {
-      return;
+    if (this.isFollowing) {
+      this._records.add();
+      this._emit();
     }
-    this._records.add();
-    this._changed.emit();
   }
 
   private _onPools(): void {
@@ -259,7 +228,7 @@ export class TimelineModel implements IDisposable {
     if (keys !== this._keys || (isBack && this.isFollowing)) {
       this._keys = keys;
       this._load();
-      this._optionsChanged.emit();
+      this.optionsChanged.emit();
     }
     this._emit();
   }
@@ -269,23 +238,14 @@ export class TimelineModel implements IDisposable {
   }
 
   private _emit(): void {
-    this._changed.emit();
+    this.changed.emit();
   }
 
   private _emitOptions(): void {
-    this._optionsChanged.emit();
+    this.optionsChanged.emit();
     this._emit();
   }
 
-  private readonly _changed = new Signal<this, void>(this);
-  private readonly _optionsChanged = new Signal<this, void>(this);
-  private _metric: ChartMetric = 'utilization';
-  private _minutes = 15;
-  private _choice: IChoice = {
-    selection: 'used',
-    isOverlay: false,
-    isFitted: false
-  };
   private readonly _records: Records;
   private _watching: readonly IDisposable[] = [];
   private _pausedAt: number | null = null;
@@ -294,5 +254,4 @@ export class TimelineModel implements IDisposable {
   private _zoomedAt = 0;
   private _keys = '';
   private _connection: Connection['state'] = 'live';
-  private _isDisposed = false;
 }

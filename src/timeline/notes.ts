@@ -4,15 +4,11 @@ import { trans } from '../model/trans';
 import { formatMoment, joinSentences } from '../words/format';
 import type { TimelineModel } from './model';
 
-/** Why there are no curves. */
 export interface INothing {
   title: string;
   more: string[];
 }
 
-/**
- * What is shown in place of curves, or null if there are GPUs to show.
- */
 export function sayNothing({
   connection,
   allGpus,
@@ -50,9 +46,6 @@ export function sayNothing({
   );
 }
 
-/**
- * Why the curves are not what they should be; empty if they are.
- */
 export function sayTrouble({ pools, error }: TimelineModel): string {
   const { connection, telemetry, allGpus } = pools;
   if (connection.state === 'stale') {
@@ -62,7 +55,7 @@ export function sayTrouble({ pools, error }: TimelineModel): string {
     );
   }
   const { trouble } = telemetry;
-  // Where there is no GPU, that is said already.
+  // Without GPUs, `sayNothing` says it.
   if (trouble && allGpus.length) {
     return trouble.since === null
       ? trouble.message

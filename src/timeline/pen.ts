@@ -1,16 +1,14 @@
 import type { IColours } from './colours';
 
-/** How a text looks. */
 export interface ITextStyle {
   weight?: 400 | 600;
   size?: number;
   colour?: string;
   align?: CanvasTextAlign;
-  /** What does not fit is left out. */
+  /** Longer text is cut off. */
   room?: number;
 }
 
-/** A text on a background with round corners. */
 interface IPill {
   background: string;
   text: ITextStyle;
@@ -18,47 +16,34 @@ interface IPill {
   margin: number;
 }
 
-/**
- * Draws shapes and texts on a canvas, at its whole pixels.
- */
+/** Left edge, top, width and height. */
+type Rect = [number, number, number, number];
+
 export class Pen {
   constructor(
     readonly ctx: CanvasRenderingContext2D,
-    /** How many of the screen's own pixels there are in one of the page's. */
+    /** The screen's pixels in one of the page's. */
     private readonly _ratio: number,
-    private readonly _colours: Pick<IColours, 'text' | 'font'>
+    readonly colours: IColours
   ) {
     ctx.textBaseline = 'middle';
   }
 
-  /** So many of the page's pixels, in the screen's own. */
+  /** From the page's pixels to the screen's. */
   px(pixels: number): number {
     return Math.round(pixels * this._ratio);
   }
 
-  fill(
-    colour: string,
-    left: number,
-    top: number,
-    width: number,
-    height: number
-  ): void {
+  fill(colour: string, ...rect: Rect): void {
     this.ctx.fillStyle = colour;
-    this.ctx.fillRect(left, top, width, height);
+    this.ctx.fillRect(...rect);
   }
 
-  /** Draw something within a rectangle, and not beyond. */
-  within(
-    left: number,
-    top: number,
-    width: number,
-    height: number,
-    draw: () => void
-  ): void {
+  within(rect: Rect, draw: () => void): void {
     const font = this._font;
     this.ctx.save();
     this.ctx.beginPath();
-    this.ctx.rect(left, top, width, height);
+    this.ctx.rect(...rect);
     this.ctx.clip();
     draw();
     this.ctx.restore();
@@ -68,21 +53,18 @@ export class Pen {
   text(words: string, x: number, middle: number, style: ITextStyle): void {
     const { room = Infinity } = style;
     let shown = words;
-    for (
-      let end = words.length;
-      end > 0 && this.measure(shown, style) > room;
-    ) {
+    let end = words.length;
+    while (end > 0 && this.measure(shown, style) > room) {
       shown = `${words.slice(0, --end)}…`;
     }
     this.ctx.textAlign = style.align ?? 'left';
-    this.ctx.fillStyle = style.colour ?? this._colours.text;
+    this.ctx.fillStyle = style.colour ?? this.colours.text;
     this.ctx.fillText(shown, x, middle);
   }
 
-  /** How wide a text is. */
   measure(words: string, { weight = 400, size = 12 }: ITextStyle): number {
-    const font = `${weight} ${size * this._ratio}px ${this._colours.font}`;
-    // A browser takes long to understand it.
+    const font = `${weight} ${size * this._ratio}px ${this.colours.font}`;
+    // Browsers parse it slowly.
     if (font !== this._font) {
       this._font = font;
       this.ctx.font = font;
@@ -108,6 +90,5 @@ export class Pen {
     this.text(words, start, top + height / 2, text);
   }
 
-  /** The context's own, as far as we know. */
   private _font = '';
 }

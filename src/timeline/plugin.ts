@@ -1,8 +1,5 @@
 import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import {
   ICommandPalette,
   IThemeManager,
@@ -26,7 +23,6 @@ import { SELECTIONS } from './selection';
 import { Timeline } from './timeline';
 import { fillToolbar } from './toolbar';
 
-/** A curve over time. */
 const timelineIcon = new LabIcon({
   name: 'jupyter-dist-server:timeline',
   svgstr: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" width="16">
@@ -52,7 +48,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
     ICommandPalette
   ],
   activate: (
-    app: JupyterFrontEnd,
+    app,
     pools: IPoolsModel,
     current: ICurrentNotebook,
     translator: ITranslator,
@@ -93,21 +89,20 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
         let widget = tracker.currentWidget;
         if (!widget) {
           widget = make();
-          const { model } = widget.content;
-          // A layout of another version may name what is not there.
-          model.metric = METRICS.find(name => name === metric) ?? model.metric;
-          model.minutes = RANGES.find(one => one === minutes) ?? model.minutes;
-          const selection = SELECTIONS.find(one => one === gpus);
-          model.choose({ selection: selection ?? model.choice.selection });
-          await tracker.add(widget);
           const added = widget;
-          const describe = () =>
-            `${model.metric} ${model.minutes} ${model.choice.selection}`;
-          let saved = describe();
+          const { model } = widget.content;
+          const { choice } = model;
+          // The layout may come from another version.
+          model.choose({
+            metric: METRICS.find(one => one === metric) ?? choice.metric,
+            minutes: RANGES.find(one => one === minutes) ?? choice.minutes,
+            selection: SELECTIONS.find(one => one === gpus) ?? choice.selection
+          });
+          await tracker.add(added);
+          let saved = model.choice;
           model.optionsChanged.connect(() => {
-            const state = describe();
-            if (state !== saved) {
-              saved = state;
+            if (model.choice !== saved) {
+              saved = model.choice;
               void tracker.save(added);
             }
           });
@@ -120,18 +115,17 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
     addToPalette(palette, [command]);
     launcher?.add({
       command,
-      // The launcher knows its sections by what it calls them itself.
+      // The launcher identifies its sections by JupyterLab's translation.
       category: translator.load('jupyterlab').__('Other')
     });
     if (restorer) {
       void restorer.restore(tracker, {
         command,
         name: () => 'gpu-timeline',
-        args: ({ content: { model } }) => ({
-          metric: model.metric,
-          minutes: model.minutes,
-          gpus: model.choice.selection
-        })
+        args: ({ content }) => {
+          const { metric, minutes, selection } = content.model.choice;
+          return { metric, minutes, gpus: selection };
+        }
       });
     }
   }

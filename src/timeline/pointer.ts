@@ -1,4 +1,4 @@
-/** Pixels of the mouse's way that are a brush and no click. */
+/** After so many pixels, a drag is a brush. */
 const BRUSH = 4;
 
 interface IPointerOptions {
@@ -9,9 +9,7 @@ interface IPointerOptions {
   moved(): void;
 }
 
-/**
- * The cursor, one for all curves, and the brush; both are drawn by others.
- */
+/** The cursor, one for all curves, and the brush that zooms. */
 export class Pointer {
   constructor(
     private readonly _layer: HTMLElement,
@@ -27,29 +25,26 @@ export class Pointer {
     _layer.addEventListener('dblclick', _options.reset);
   }
 
-  /** Where it is, in Unix seconds; undefined while there is none. */
+  /** The cursor's place in the page's pixels. */
+  x: number | null = null;
+
   get time(): number | undefined {
     return this.x === null ? undefined : this._options.timeAt(this.x);
   }
 
-  /** Pixels of the page; null while there is none. */
-  get x(): number | null {
-    return this._x;
-  }
-
-  /** From where to where the brush is, in pixels of the page; null while there is none. */
+  /** From where to where, in the page's pixels. */
   get brush(): readonly [number, number] | null {
-    if (this._from === null || this._x === null) {
+    if (this._from === null || this.x === null) {
       return null;
     }
     const from = this._options.placeOf(this._from);
-    return Math.abs(this._x - from) < BRUSH
+    return Math.abs(this.x - from) < BRUSH
       ? null
-      : [Math.min(from, this._x), Math.max(from, this._x)];
+      : [Math.min(from, this.x), Math.max(from, this.x)];
   }
 
   moveTo(x: number | null): void {
-    this._x =
+    this.x =
       x === null ? null : Math.min(Math.max(x, 0), this._layer.clientWidth - 1);
     this._options.moved();
   }
@@ -80,7 +75,6 @@ export class Pointer {
     return clientX - this._layer.getBoundingClientRect().left;
   }
 
-  private _x: number | null = null;
-  /** Where the brush has begun, in Unix seconds. */
+  /** The time where the brush began. */
   private _from: number | null = null;
 }

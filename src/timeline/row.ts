@@ -10,16 +10,13 @@ import {
 } from '../words/format';
 import { labelWithNode, sayLeaseholder } from '../words/gpuWords';
 import type { IColours } from './colours';
-import type { IRowWords } from './scene';
-import { element } from './element';
+import { element } from '../ui/element';
 import { lanesIn, sayLanes } from './lanes';
 import { formatTop, sayMetric, topOf, valueFormat } from './metrics';
 import type { TimelineModel } from './model';
+import type { IRowWords } from './scene';
 
-/**
- * One GPU: who has it and its values, on the canvas, and as the name of an element for those who do
- * not see that.
- */
+/** One GPU: what the canvas shows of it, and an element that says so to screen readers. */
 export class Row {
   constructor(
     parent: HTMLElement,
@@ -34,16 +31,19 @@ export class Row {
 
   readonly node: HTMLElement;
 
-  /** Name the element, and tell what is to be drawn; `index` is the cursor's place in the values. */
+  /** Name the element, and answer what to draw; `index` is the cursor's place in the values. */
   update(colours: IColours, index: number | null): IRowWords {
-    const { metric, pools, current, recording, cells, view } = this._model;
-    const { uuid } = this._gpu;
+    const { _gpu: gpu } = this;
+    const { choice, pools, current, recording, cells, view } = this._model;
+    const { metric } = choice;
+    const { uuid } = gpu;
     const reading = pools.telemetry.gpu(uuid);
-    const seats = seatsOn(uuid, pools.pools.values(), current.pool);
+    const own = current.pool;
+    const seats = seatsOn(uuid, pools.pools.values(), own);
     const ranks = seats.map(({ rank }) => rank);
     const who = ranks.length
       ? trans._n('rank %2', 'ranks %2', ranks.length, formatRanks(ranks))
-      : sayLeaseholder(reading, [], { pools: pools.pools, own: current.pool });
+      : sayLeaseholder(reading, [], { pools: pools.pools, own });
     const { memory_used } = reading.values;
     const used =
       typeof memory_used === 'number' ? formatUsed(memory_used) : '–';
@@ -54,8 +54,8 @@ export class Row {
     const latest = say(values.at(-1) ?? null);
     const lanes = lanesIn(cells.on(uuid), view);
     const pointed = index === null ? null : (values[index] ?? null);
-    const top = topOf(metric, this._gpu, reading.values);
-    this._set('title', `${shortName(this._gpu)}\n${who}`.trim());
+    const top = topOf(metric, gpu, reading.values);
+    this._set('title', `${shortName(gpu)}\n${who}`.trim());
     this._set(
       'aria-label',
       joinFacts([
@@ -87,7 +87,7 @@ export class Row {
     this.node.remove();
   }
 
-  /** Setting what is so already would have the browser look at the element again. */
+  /** A browser checks the element again after each change, even to the same value. */
   private _set(name: string, value: string): void {
     if (this.node.getAttribute(name) !== value) {
       this.node.setAttribute(name, value);

@@ -1,26 +1,23 @@
-import type { IColours } from './colours';
 import type { Pen } from './pen';
-import { LABEL_WIDTH, LEGEND_LINE } from './scene';
-import type { IRowWords } from './scene';
+import { LABEL_WIDTH, LEGEND_LINE, type IRowWords } from './scene';
 
-/** The page's pixels beside the labels of the rows, and what is left of one for the name. */
+/** In the page's pixels: left of the labels, and for a label; for the name in it. */
 export const MARGIN = 12;
 export const LABEL_ROOM = 125;
 const NAME_ROOM = 72;
-/** The middle of a label's lines. */
+/** The middles of a label's lines. */
 const LINES = [16, 33, 50];
-/** Of the colour before a name. */
+/** The color before a name, and the room for it. */
 const [SWATCH, SWATCH_ROOM] = [8, 14];
 
-/** Draw what stands beside one curve, whose upper edge and height are in the screen's own pixels. */
+/** Draw the label of a row; its top and height are in the screen's pixels. */
 export function drawLabels(
   pen: Pen,
-  colours: IColours,
   row: IRowWords,
   top: number,
   height: number
 ): void {
-  const quiet = { colour: colours.quiet, room: pen.px(LABEL_ROOM) };
+  const quiet = { colour: pen.colours.quiet, room: pen.px(LABEL_ROOM) };
   const [first, second, third] = LINES.map(line => top + pen.px(line));
   const left = pen.px(MARGIN);
   if (row.hasRank) {
@@ -34,10 +31,9 @@ export function drawLabels(
   pen.text(row.memory, left, third, quiet);
 }
 
-/** Draw what stands beside several curves in one chart: a line for each. */
+/** Draw the labels of several curves in one chart: a line for each. */
 export function drawLegend(
   pen: Pen,
-  colours: IColours,
   rows: readonly IRowWords[],
   top: number
 ): void {
@@ -50,27 +46,23 @@ export function drawLegend(
     const name = row.hasRank ? row.who : row.name;
     pen.text(name, left + pen.px(SWATCH_ROOM), middle, { weight: 600, room });
     const right = pen.px(MARGIN + LABEL_ROOM);
-    pen.text(row.value, right, middle, {
-      align: 'right',
-      colour: colours.text
-    });
+    pen.text(row.value, right, middle, { align: 'right' });
   });
 }
 
-/** Draw what ends a row: the lines below and beside it, and what its upper edge means. */
+/** Draw the lines below and beside a row, and the label of its upper edge. */
 export function drawFrame(
   pen: Pen,
-  colours: IColours,
   topLabel: string,
   top: number,
   height: number
 ): void {
   const left = pen.px(LABEL_WIDTH);
-  pen.fill(colours.border, 0, top + height - 1, left, 1);
-  pen.fill(colours.border, left - 1, top, 1, height);
+  pen.fill(pen.colours.border, 0, top + height - 1, left, 1);
+  pen.fill(pen.colours.border, left - 1, top, 1, height);
   pen.pill(topLabel, left + pen.px(2), top + pen.px(2), {
-    background: colours.veil,
-    text: { size: 10, colour: colours.quiet },
+    background: pen.colours.veil,
+    text: { size: 10, colour: pen.colours.quiet },
     height: pen.px(14),
     margin: pen.px(4)
   });

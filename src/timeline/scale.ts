@@ -1,26 +1,19 @@
-/** Seconds between two ticks, all of which divide an hour or are whole hours. */
+/** Seconds between two ticks. */
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
-const MINUTE = 60;
 
-/**
- * Where times are, in pixels from the left edge.
- */
 export class Scale {
   constructor(
-    /** Unix seconds, at pixel 0. */
     readonly base: number,
     /** Seconds. */
     readonly perPixel: number
   ) {}
 
   /**
-   * Show a stretch of time on so many pixels.
-   *
-   * It begins at a whole pixel since the epoch: while time goes on, everything moves by whole pixels,
-   * and what is rounded to them keeps its width.
+   * Show a stretch of time on some pixels. It begins at a whole pixel since the epoch: while time passes,
+   * everything moves by whole pixels, so rounding does not change widths.
    */
   static over([begin, end]: readonly [number, number], width: number): Scale {
-    // Differences of Unix times are not exact, and would shift all pixels since the epoch.
+    // Differences of Unix times are not exact, and would shift all pixels.
     const perPixel = Number(((end - begin) / width).toPrecision(9));
     return new Scale(Math.round(begin / perPixel) * perPixel, perPixel);
   }
@@ -34,7 +27,7 @@ export class Scale {
   }
 }
 
-/** Where in rising times the first is that is not before a time. */
+/** The index of the first of rising times that is not before a time. */
 export function indexOf(times: readonly number[], time: number): number {
   let [low, high] = [0, times.length];
   while (low < high) {
@@ -48,7 +41,7 @@ export function indexOf(times: readonly number[], time: number): number {
   return low;
 }
 
-/** Where in rising times the one is that is nearest to a time; -1 if there is none. */
+/** The index of the nearest of rising times, or -1. */
 export function nearest(times: readonly number[], time: number): number {
   const after = indexOf(times, time);
   return after > 0 &&
@@ -76,12 +69,12 @@ export function ticksIn(
   const [begin, end] = [scale.timeAt(from), scale.timeAt(to)];
   const ticks: ITick[] = [];
   for (let time = Math.ceil(begin / step) * step; time <= end; time += step) {
-    ticks.push({ time, label: formatClock(time, step < MINUTE) });
+    ticks.push({ time, label: formatClock(time, step < 60) });
   }
   return ticks;
 }
 
-// Made once: it takes longer than drawing a chart.
+// Made once: this is slower than drawing a chart.
 const OPTIONS = {
   hour: '2-digit',
   minute: '2-digit',

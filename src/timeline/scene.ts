@@ -1,23 +1,23 @@
 import type { IChip } from './chips';
 import type { ICurve, ICurves } from './curves';
 
-/** The page's pixels, which the style sheet has too. */
+/** In the page's pixels, as in the style sheet. */
 export const LABEL_WIDTH = 148;
 export const AXIS_HEIGHT = 24;
-/** Of a line of the legend, where all curves are in one chart. */
+/** The height of a label, if all curves are in one chart. */
 export const LEGEND_LINE = 18;
-/** Of a lane of chips, and of a chip in it. */
+/** The heights of a lane of chips, and of a chip. */
 export const [LANE, CHIP] = [24, 18];
-/** Of a picture that is saved. */
+/** Of an image that is saved. */
 export const TITLE_HEIGHT = 34;
 
-/** What stands beside and on a curve. */
+/** A curve and its labels. */
 export interface IRowWords extends ICurve {
   name: string;
   value: string;
   who: string;
   memory: string;
-  /** What the upper edge means. */
+  /** The label of the upper edge. */
   topLabel: string;
   hasRank: boolean;
   /** The value at the cursor, if there is one. */
@@ -29,37 +29,32 @@ export interface ILabelledChip extends IChip {
   parts: readonly string[];
 }
 
-/** All that a timeline shows. */
 export interface IScene extends Omit<ICurves, 'grid' | 'curves'> {
-  /** Of a picture that is saved. */
+  /** Of an image that is saved. */
   title: string | null;
-  /** What the lanes of cells are called. */
+  /** The names of the lanes of cells. */
   lanes: readonly string[];
   /** In the page's pixels. */
   chips: readonly ILabelledChip[];
   rows: readonly IRowWords[];
-  /** Whether all curves are in one row. */
-  isOverlay: boolean;
-  /** What the right edge is called; null if that is not now. */
+  /** The label of the right edge. */
   now: string | null;
-  /** The page's pixels from the curves' left edge. */
+  /** In the page's pixels from the left edge of the curves. */
   cursor: { x: number; time: number } | null;
   brush: readonly [number, number] | null;
 }
 
-/** Curves in one chart have one upper edge: the highest. */
+/** Give all curves the highest upper edge. */
 export function withOneTop(rows: readonly IRowWords[]): IRowWords[] {
   const top = Math.max(...rows.map(row => row.top));
   const topLabel = rows.find(row => row.top === top)?.topLabel ?? '';
   return rows.map(row => ({ ...row, top, topLabel }));
 }
 
-/** Of all lanes, with the line below them. */
 export function stripHeight(lanes: number): number {
   return lanes * LANE + 1;
 }
 
-/** How high the canvas must be to show all of a scene, in the screen's own pixels. */
 export function fullHeight(scene: IScene): number {
   const above = stripHeight(scene.lanes.length) + AXIS_HEIGHT;
   const title = scene.title === null ? 0 : TITLE_HEIGHT;
@@ -69,7 +64,6 @@ export function fullHeight(scene: IScene): number {
   );
 }
 
-/** How many rows there are below one another. */
 export function rowCount({ rows, isOverlay }: IScene): number {
   return isOverlay ? Math.min(1, rows.length) : rows.length;
 }

@@ -3,23 +3,23 @@ import type { IPool } from '../model/contract';
 import type { IGpu } from '../model/gpuContract';
 import { isInUse } from '../model/gpuUse';
 import type { ITelemetry } from '../model/telemetry';
+import type { ChartMetric } from './metrics';
 
-/** Whose curves and cells are shown: of all GPUs, of those in use, or of the notebook's own pool. */
+/** Which GPUs are shown: those in use, all, or those of the notebook's own pool. */
 export const SELECTIONS = ['used', 'all', 'own'] as const;
 export type Selection = (typeof SELECTIONS)[number];
 
-/** What is shown of all that is known. */
 export interface IChoice {
+  readonly metric: ChartMetric;
+  readonly minutes: number;
   readonly selection: Selection;
   /** Whether all curves are in one chart. */
   readonly isOverlay: boolean;
-  /** Whether it begins with the first value, if that is later than its range begins. */
+  /** Whether to leave out the time before the first value. */
   readonly isFitted: boolean;
 }
 
-/**
- * The GPUs that are shown. If that would be none, there is nothing to choose from, and all are.
- */
+/** The GPUs that are shown. If that would be none, there is nothing to choose from, and all are. */
 export function selectGpus(
   selection: Selection,
   gpus: readonly IGpu[],
@@ -36,9 +36,7 @@ export function selectGpus(
   return shown.length ? shown : gpus;
 }
 
-/**
- * The GPUs that are left out where those in use are shown; none where nothing is in use.
- */
+/** The GPUs that are left out where those in use are shown; none where nothing is in use. */
 export function freeGpus(
   gpus: readonly IGpu[],
   telemetry: ITelemetry

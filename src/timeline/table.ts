@@ -1,7 +1,6 @@
 import { labelOf } from '../model/cards';
 import type { IRankRun } from '../model/cells';
-import { METRICS } from './metrics';
-import type { ChartMetric } from './metrics';
+import { METRICS, type ChartMetric } from './metrics';
 import type { TimelineModel } from './model';
 import { indexOf } from './scale';
 
@@ -13,9 +12,7 @@ const COLUMNS: Record<ChartMetric, [string, (value: number) => string]> = {
   temperature: ['temperature.gpu', rounded]
 };
 
-/**
- * What is visible as a table for a spreadsheet: a line for each time and GPU.
- */
+/** What is visible as a table for a spreadsheet: a line for each time and GPU. */
 export function makeTable({ recording, view, gpus, cells }: TimelineModel) {
   const [begin, end] = view;
   const titles = METRICS.map(metric => COLUMNS[metric][0]);

@@ -3,37 +3,33 @@ import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 
 import type { ICellStripOptions } from './cellStrip';
-import { readColours } from './colours';
-import type { IColours } from './colours';
 import { Chart, finish } from './chart';
-import { element } from './element';
+import { readColours, type IColours } from './colours';
+import { element } from '../ui/element';
 import { Fold } from './fold';
-import { Legend } from './legend';
+import { Legend } from './lanes';
 import type { TimelineModel } from './model';
-import { sayNothing, sayTrouble } from './notes';
-import type { INothing } from './notes';
+import { sayNothing, sayTrouble, type INothing } from './notes';
 
-/** By how much a key zooms, and the part of the width by which it moves. */
+/** The factor by which a key zooms, and the part of the width by which it moves. */
 const [ZOOM, MOVE] = [2, 0.25];
-/** Pixels by which it moves the cursor. */
 const STEP = 10;
 
 /**
- * The curves of all GPUs, or why there are none; it draws only while it can be seen, and no more in a
- * frame than is done within it.
+ * The curves of all GPUs, or why there are none.
+ *
+ * It draws only while it is visible, and in each frame only a part, so that no frame takes long.
  */
 export class Timeline extends Widget {
   constructor(
     readonly model: TimelineModel,
-    private readonly _themes: IThemeManager | null,
+    themes: IThemeManager | null,
     jump: ICellStripOptions['jump']
   ) {
     super();
     this.addClass('jp-dist-Timeline');
     this.node.tabIndex = -1;
-    this._note = element(this.node, 'jp-dist-Timeline-note');
     this._note.setAttribute('role', 'status');
-    this._empty = element(this.node, 'jp-dist-Timeline-empty');
     this._chart = new Chart(this.node, model, {
       jump,
       moved: () => this._schedule()
@@ -44,20 +40,18 @@ export class Timeline extends Widget {
     this._chart.body.addEventListener('scroll', () => this._schedule());
     document.addEventListener('visibilitychange', this._onVisibility);
     model.changed.connect(this._schedule, this);
-    _themes?.themeChanged.connect(this._onTheme, this);
+    themes?.themeChanged.connect(this._onTheme, this);
   }
 
   dispose(): void {
     if (!this.isDisposed) {
       document.removeEventListener('visibilitychange', this._onVisibility);
-      this._themes?.themeChanged.disconnect(this._onTheme, this);
       cancelAnimationFrame(this._frame);
       this.model.dispose();
       super.dispose();
     }
   }
 
-  /** All that is seen, as a picture. */
   picture(): HTMLCanvasElement {
     this._drawing = null;
     finish(this._draw());
@@ -90,7 +84,7 @@ export class Timeline extends Widget {
   }
 
   protected onActivateRequest(): void {
-    // Whoever is in it already stays there.
+    // The focus stays where it is within the timeline.
     if (!this.node.contains(document.activeElement)) {
       this.node.focus();
     }
@@ -106,7 +100,6 @@ export class Timeline extends Widget {
     this._schedule();
   }
 
-  /** Draw when the browser does; it does not in a page that nobody sees. */
   private _schedule(): void {
     this._isOld = true;
     if (this.model.isShown && !this._frame) {
@@ -169,22 +162,20 @@ export class Timeline extends Widget {
   }
 
   private readonly _onKey = (event: KeyboardEvent) => {
-    if (this._obey(event)) {
+    const { ctrlKey, metaKey, altKey } = event;
+    if (!ctrlKey && !metaKey && !altKey && this._obey(event)) {
       event.preventDefault();
       event.stopPropagation();
     }
   };
 
-  /** Do what a key says; tell whether it is one of ours. */
-  private _obey(event: KeyboardEvent): boolean {
+  /** Do what a key says; answers whether it is one of ours. */
+  private _obey({ key, shiftKey }: KeyboardEvent): boolean {
     const { model } = this;
     const { pointer } = this._chart;
     const [begin, end] = model.view;
     const middle = pointer.time ?? (begin + end) / 2;
-    if (event.ctrlKey || event.metaKey || event.altKey) {
-      return false;
-    }
-    switch (event.key) {
+    switch (key) {
       case '+':
       case '=':
         model.zoomBy(ZOOM, middle);
@@ -194,9 +185,9 @@ export class Timeline extends Widget {
         return true;
       case 'ArrowLeft':
       case 'ArrowRight': {
-        const way = event.key === 'ArrowLeft' ? -1 : 1;
-        if (event.shiftKey) {
-          // The first time it comes to the newest value.
+        const way = key === 'ArrowLeft' ? -1 : 1;
+        if (shiftKey) {
+          // The first press goes to the newest value.
           pointer.moveTo((pointer.x ?? Infinity) + way * STEP);
         } else {
           model.move(way * MOVE);
@@ -213,18 +204,18 @@ export class Timeline extends Widget {
     }
   }
 
-  private readonly _note: HTMLElement;
-  private readonly _empty: HTMLElement;
+  private readonly _note = element(this.node, 'jp-dist-Timeline-note');
+  private readonly _empty = element(this.node, 'jp-dist-Timeline-empty');
   private readonly _chart: Chart;
   private readonly _legend: Legend;
   private readonly _fold: Fold;
-  /** Null until they are read anew. */
+  /** Null until they are read again. */
   private _colours: IColours | null = null;
-  /** Why there is nothing, if there was nothing. */
+  /** The text of `_empty`. */
   private _said = '';
   private _frame = 0;
-  /** What is drawn, until all of it is. */
+  /** The drawing that goes on in the next frame. */
   private _drawing: Generator<void, void> | null = null;
-  /** Whether there is something newer to be drawn. */
+  /** Whether something has changed since the drawing began. */
   private _isOld = false;
 }

@@ -1,28 +1,23 @@
-import { waitOf } from '../model/waiting';
 import type { IPoolsModel } from '../model/tokens';
+import { waitOf } from '../model/waiting';
 
-/** Seconds: what is shorter is a step of a program. */
+/** Seconds; shorter waits are normal. */
 const SHORTEST = 2;
-/** Seconds for which waits are kept: the longest range of the timeline. */
+/** For how many seconds waits are kept: the longest range of the timeline. */
 const KEEP = 3600;
 
-/** A time, in Unix seconds, in which a rank waited in one collective; null while it lasts. */
-interface IWaitSpan {
+/** The time, in Unix seconds, in which a rank waited in a collective; null while it does. */
+interface IWait {
+  readonly gpu: string;
   readonly start: number;
   readonly end: number | null;
 }
 
-interface IGpuWait extends IWaitSpan {
-  readonly gpu: string;
-}
-
-/**
- * When ranks waited in collectives, as far as the page was told of it.
- */
+/** When ranks waited in collectives, while the timeline was visible. */
 export class Waits {
-  /** Take in where ranks are now. */
+  /** Read the current state of all ranks. */
   add({ pools, telemetry }: IPoolsModel, now: number): void {
-    const waiting = new Map<string, IGpuWait>();
+    const waiting = new Map<string, IWait>();
     for (const pool of pools.values()) {
       for (const rank of pool.ranks) {
         const { usage } = telemetry.rank(pool.id, rank.rank);
@@ -33,13 +28,30 @@ export class Waits {
         }
       }
     }
+    this._replace(waiting, now);
+  }
+
+  /** The timeline is hidden: it is not known how long ranks go on waiting. */
+  stop(now: number): void {
+    this._replace(new Map(), now);
+  }
+
+  /** Those of the ranks on a GPU. */
+  on(gpu: string): readonly IWait[] {
+    const lasting = [...this._waiting.values()].filter(
+      ({ start }) => this._now - start >= SHORTEST
+    );
+    return [...this._over, ...lasting].filter(span => span.gpu === gpu);
+  }
+
+  private _replace(waiting: Map<string, IWait>, now: number): void {
     for (const [key, span] of this._waiting) {
       if (!waiting.has(key) && now - span.start >= SHORTEST) {
         this._over.push({ ...span, end: now });
       }
     }
-    // One that has gone on while nobody looked is not over.
-    const goesOn = ({ gpu, start }: IGpuWait) =>
+    // A wait that goes on after the timeline was hidden is not over.
+    const goesOn = ({ gpu, start }: IWait) =>
       [...waiting.values()].some(
         wait => wait.gpu === gpu && wait.start === start
       );
@@ -50,26 +62,7 @@ export class Waits {
     this._now = now;
   }
 
-  /** Nobody looks from now on: what lasts now may be over when somebody does again. */
-  stop(now: number): void {
-    for (const span of this._waiting.values()) {
-      if (now - span.start >= SHORTEST) {
-        this._over.push({ ...span, end: now });
-      }
-    }
-    this._waiting = new Map();
-    this._now = now;
-  }
-
-  /** Those of the ranks on a GPU. */
-  on(gpu: string): readonly IWaitSpan[] {
-    const lasting = [...this._waiting.values()].filter(
-      ({ start }) => this._now - start >= SHORTEST
-    );
-    return [...this._over, ...lasting].filter(span => span.gpu === gpu);
-  }
-
-  private _over: IGpuWait[] = [];
-  private _waiting = new Map<string, IGpuWait>();
+  private _over: IWait[] = [];
+  private _waiting = new Map<string, IWait>();
   private _now = 0;
 }

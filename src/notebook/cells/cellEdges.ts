@@ -6,9 +6,6 @@ import { colourOf } from '../../ui/meters';
 import { headLength, listedRanks, sayWhere, whereRuns } from './magic';
 import type { Where } from './magic';
 
-/**
- * Keeps an edge on each code cell of a notebook, also on those that come later.
- */
 export class CellEdges {
   constructor(
     private readonly _notebook: Notebook,
@@ -19,7 +16,7 @@ export class CellEdges {
     this._follow();
   }
 
-  /** Look at all cells again, if the mode is another one. */
+  /** Update all edges if the mode has changed. */
   follow(): void {
     const isMode = this._isMode();
     if (isMode !== this._wasMode) {
@@ -52,14 +49,10 @@ export class CellEdges {
   private _cells: CellList | null = null;
 }
 
-/** What tells that a cell's source has changed, and where. */
 interface IChange {
   sourceChange?: { retain?: number }[];
 }
 
-/**
- * The coloured edge of a code cell that runs on ranks.
- */
 export class CellEdge {
   constructor(
     private readonly _cell: Cell,
@@ -73,14 +66,13 @@ export class CellEdge {
     this.look();
   }
 
-  /** Most keystrokes come after the first line; then even that is not looked at. */
+  /** Most changes are after the first line, and do not matter. */
   private _onChanged(_: unknown, { sourceChange }: IChange): void {
     if (sourceChange && !((sourceChange[0]?.retain ?? 0) > this._head)) {
       this.look();
     }
   }
 
-  /** Look again where the cell runs. */
   look(): void {
     const source = this._cell.model.sharedModel.getSource();
     const isMode = this._isMode();
@@ -111,7 +103,7 @@ export class CellEdge {
   private _head = 0;
 }
 
-/** The colours of the ranks, one above the other; without them the style sheet's. */
+/** The colors of the ranks, from top to bottom; by default, that of the style sheet. */
 function stripes(ranks: number[] | null): string {
   const share = 100 / (ranks?.length ?? 1);
   const stops = ranks?.map(

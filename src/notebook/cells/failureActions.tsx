@@ -2,61 +2,60 @@ import type { Cell } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { Button, ReactWidget } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
-import { JSONExt } from '@lumino/coreutils';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import type { PanelLayout } from '@lumino/widgets';
 import React from 'react';
 
-import { deadRanks, poolOf } from '../../model/contract';
-import type { IPool } from '../../model/contract';
+import { deadRanks, poolOf, type IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
-import { CommandIDs } from '../../model/tokens';
-import type { IPoolsModel } from '../../model/tokens';
+import { CommandIDs, type IPoolsModel } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { silentRanks } from '../../model/waiting';
-import { useModel } from '../../ui/useModel';
+import { isSame, useModel } from '../../ui/useModel';
 import { listRanks } from '../../words/format';
 import { sayRestart } from '../../words/poolState';
 
-/** By the id of a cell, the ranks that died in it, and those that do not respond to it. */
-type Failures = Record<string, { dead: number[]; silent: number[] }>;
+/** The number of ranks whose logs are offered: they mostly died of the same. */
+const MOST_LOGS = 3;
 
-/**
- * Keeps buttons below the outputs of cells in which ranks of the running pool died, or to which some do not
- * respond, until these are replaced.
- */
+interface IFailure {
+  dead: number[];
+  silent: number[];
+}
+
+interface IOptions {
+  panel: NotebookPanel;
+  model: IPoolsModel;
+  commands: CommandRegistry;
+}
+
+/** Buttons below the outputs of cells in which ranks died, or to which ranks do not respond. */
 export class FailureActions {
-  constructor(private readonly _options: FailureActions.IOptions) {}
+  constructor(private readonly _options: IOptions) {}
 
-  /** Look again which ranks are dead or silent. */
   follow(): void {
     const { panel, model } = this._options;
     const kernel = panel.sessionContext.session?.kernel?.id;
     const pool = poolOf(kernel, model.pools.values());
     const failures =
       pool?.state === 'RUNNING' ? failuresOf(pool, model.telemetry) : {};
-    if (JSONExt.deepEqual(failures, this._shown)) {
+    if (isSame(failures, this._shown)) {
       return;
     }
     this._shown = failures;
     this._bars.forEach(bar => bar.dispose());
     this._bars = panel.content.widgets.flatMap(cell => {
-      const failed = failures[cell.model.id];
-      return pool && failed ? [this._addBar(cell, pool.id, failed)] : [];
+      const failure = failures[cell.model.id];
+      return pool && failure ? [this._addBar(cell, pool.id, failure)] : [];
     });
   }
 
-  private _addBar(
-    cell: Cell,
-    pool: string,
-    failed: Failures[string]
-  ): ReactWidget {
-    const { model, commands } = this._options;
+  private _addBar(cell: Cell, pool: string, failure: IFailure): ReactWidget {
     const bar = ReactWidget.create(
-      <FailureButtons {...{ pool, ...failed, model, commands }} />
+      <FailureButtons {...this._options} {...failure} pool={pool} />
     );
     bar.addClass('jp-dist-FailureActions');
-    // In a cell that is not drawn yet it would come first, and JupyterLab would not draw it.
+    // JupyterLab would not draw a cell that has a widget before it is ready.
     void cell.ready.then(() => {
       if (!bar.isDisposed && !cell.isDisposed) {
         (cell.layout as PanelLayout).addWidget(bar);
@@ -65,20 +64,15 @@ export class FailureActions {
     return bar;
   }
 
-  private _shown: Failures = {};
+  private _shown: Record<string, IFailure> = {};
   private _bars: ReactWidget[] = [];
 }
 
-export namespace FailureActions {
-  export interface IOptions {
-    panel: NotebookPanel;
-    model: IPoolsModel;
-    commands: CommandRegistry;
-  }
-}
-
-function failuresOf(pool: IPool, telemetry: ITelemetry): Failures {
-  const failures: Failures = {};
+function failuresOf(
+  pool: IPool,
+  telemetry: ITelemetry
+): Record<string, IFailure> {
+  const failures: Record<string, IFailure> = {};
   const of = (cell: string) => (failures[cell] ??= { dead: [], silent: [] });
   for (const { rank, cell_id } of deadRanks(pool)) {
     if (cell_id !== null) {
@@ -86,30 +80,19 @@ function failuresOf(pool: IPool, telemetry: ITelemetry): Failures {
     }
   }
   const silent = silentRanks(pool, telemetry);
-  // A rank that is stopped before a cell never begins it: it is the others' last one.
-  const last = silent.length > 0 ? lastCell(pool) : null;
-  if (last !== null) {
-    of(last).silent.push(...silent);
+  // A rank that is stopped before a cell never begins it, so the last cell of any rank counts.
+  const [last] = pool.ranks
+    .filter(({ cell_id }) => cell_id !== null)
+    .sort((a, b) => b.since - a.since);
+  if (silent.length > 0 && last?.cell_id) {
+    of(last.cell_id).silent.push(...silent);
   }
   return failures;
 }
 
-function lastCell({ ranks }: IPool): string | null {
-  const [last] = ranks
-    .filter(({ cell_id }) => cell_id !== null)
-    .sort((a, b) => b.since - a.since);
-  return last?.cell_id ?? null;
-}
+type FailureButtonsProps = IOptions & IFailure & { pool: string };
 
-interface IFailureButtonsProps {
-  pool: string;
-  dead: number[];
-  silent: number[];
-  model: IPoolsModel;
-  commands: CommandRegistry;
-}
-
-function FailureButtons(props: IFailureButtonsProps): JSX.Element {
+function FailureButtons(props: FailureButtonsProps): JSX.Element {
   const { pool, dead, silent, model, commands } = props;
   const isPending = useModel(model, model => model.hasRequest(pool));
   const restart = (args: ReadonlyPartialJSONObject, label: string) => (
@@ -153,6 +136,3 @@ function FailureButtons(props: IFailureButtonsProps): JSX.Element {
     </div>
   );
 }
-
-/** More ranks mostly died of the same. */
-const MOST_LOGS = 3;

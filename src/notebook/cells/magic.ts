@@ -1,26 +1,23 @@
 import { trans } from '../../model/trans';
 
-/** What makes a cell run on all ranks. */
 export const MAGIC = '%%distributed';
 
-/** The ranks that a cell runs on as it names them, `all`, or null if it runs in the notebook. */
+/** The ranks of a cell as it names them, or `all`; null if it runs in the notebook. */
 export type Where = string | null;
 
 const FIRST_LINE = /^\s*(.*)/;
 const OUR_MAGIC = /^%%(distributed|rank)(?![\w-])(.*)$/;
 const RANKS_OPTION = /(?:^|\s)(?:-r|--ranks)[ =]?(\S+)/;
-/** What IPython looks at to know whether a cell begins with a magic of ours. */
+/** The first line that is not blank or a comment. */
 const FIRST_CODE = /^(?:[ \t]*(?:#.*)?\n)*\s*(.*)/;
 const OURS =
   /^(%%(distributed|rank|px)\b|%(dist_\w+|sync|px|autopx)\b|%(re|un)?load_ext\s+jupyter_dist_server\b)/;
 const LISTED = /^\d+(-\d+)?$/;
-/** As many as have colours. */
 const MOST = 8;
 
 /**
- * Where a cell runs. A magic counts only in the first line that is not blank, as in IPython.
- *
- * Under the mode, a cell without a magic of ours runs on all ranks too.
+ * Where a cell runs. As in IPython, a magic counts only in the first line that is not blank. In the mode,
+ * a cell without a magic of ours runs on all ranks.
  */
 export function whereRuns(source: string, isMode = false): Where {
   return whereItSays(source) ?? (isMode && isCode(source) ? 'all' : null);
@@ -42,14 +39,12 @@ function whereItSays(source: string): Where {
   return bare || (name === 'rank' ? null : 'all');
 }
 
-/** Where the line ends that decides it: what is written after it changes nothing. */
+/** The end of the line that decides it. */
 export function headLength(source: string, isMode = false): number {
   return (isMode ? FIRST_CODE : FIRST_LINE).exec(source)?.[0].length ?? 0;
 }
 
-/**
- * `Runs on all ranks`, `Runs on rank 0`, `Runs on ranks 0, 2`.
- */
+/** `Runs on all ranks`, `Runs on rank 0`, `Runs on ranks 0, 2` */
 export function sayWhere(where: string): string {
   if (where === 'all') {
     return trans.__('Runs on all ranks');
@@ -63,9 +58,7 @@ export function sayWhere(where: string): string {
   );
 }
 
-/**
- * The ranks that are written one by one or from–to; null if that takes knowing how many there are.
- */
+/** The ranks of a list such as `0,2-3`; null if it depends on the size of the pool. */
 export function listedRanks(where: string): number[] | null {
   const ranks = new Set<number>();
   for (const item of where.split(',').map(item => item.trim())) {
@@ -80,7 +73,7 @@ export function listedRanks(where: string): number[] | null {
   return [...ranks];
 }
 
-/** The source with the magic before it, or without it. */
+/** The change that adds or removes the magic: what replaces the source up to `end`. */
 export function toggled(source: string): { end: number; start: string } {
   return whereRuns(source) === null
     ? { end: 0, start: `${MAGIC}\n` }

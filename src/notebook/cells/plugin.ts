@@ -1,10 +1,8 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
-import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
+import { Signal } from '@lumino/signaling';
 
 import { hasMode, poolOf } from '../../model/contract';
 import { isPython } from '../../model/notebook';
@@ -14,12 +12,9 @@ import { ranksIcon } from '../../ui/icons';
 import { addToPalette } from '../../ui/palette';
 import { CellEdges } from './cellEdges';
 import { FailureActions } from './failureActions';
-import { MAGIC, toggled, whereRuns } from './magic';
-import { warmUpCompletion } from './warmUp';
+import { headLength, MAGIC, toggled, whereRuns } from './magic';
 
-/**
- * Marks the cells that run on ranks, and lets the user say which those are.
- */
+/** Marks cells that run on ranks, toggles this, and offers actions after a failure. */
 export const cellsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:cells',
   description: 'Marks the cells that run on ranks.',
@@ -27,7 +22,7 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
   requires: [IPoolsModel, INotebookTracker],
   optional: [ICommandPalette],
   activate: (
-    { commands }: JupyterFrontEnd,
+    { commands },
     model: IPoolsModel,
     tracker: INotebookTracker,
     palette: ICommandPalette | null
@@ -35,7 +30,6 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
     const command = CommandIDs.toggleDistributed;
     const notify = () => commands.notifyCommandChanged(command);
 
-    /** The selected code cells of the current notebook, if they are Python. */
     const sources = () => {
       const panel = tracker.currentWidget;
       if (!panel || !isPython(panel.sessionContext)) {
@@ -87,20 +81,16 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
         return hasMode(poolOf(kernel, model.pools.values()), kernel);
       };
       const edges = new CellEdges(panel.content, isMode, notify);
-      const options = { panel, model, commands };
-      const failures = new FailureActions(options);
+      const failures = new FailureActions({ panel, model, commands });
       warmUpCompletion(panel, model);
       const follow = () => {
         edges.follow();
         failures.follow();
       };
-      model.changed.connect(follow);
+      model.changed.connect(follow, failures);
       model.telemetry.changed.connect(failures.follow, failures);
       panel.sessionContext.kernelChanged.connect(follow);
-      panel.disposed.connect(() => {
-        model.changed.disconnect(follow);
-        model.telemetry.changed.disconnect(failures.follow, failures);
-      });
+      panel.disposed.connect(() => Signal.clearData(failures));
     };
     tracker.forEach(addEdges);
     tracker.widgetAdded.connect((_, panel) => addEdges(panel));
@@ -108,3 +98,37 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
     tracker.selectionChanged.connect(notify);
   }
 };
+
+/** Request a completion when a cell on ranks is edited: the first one imports Jedi there, which is slow. */
+export function warmUpCompletion(
+  { content, sessionContext }: NotebookPanel,
+  model: IPoolsModel
+): void {
+  const asked = new Set<string>();
+  const look = ({ mode, activeCell }: Notebook) => {
+    if (mode !== 'edit' || activeCell?.model.type !== 'code') {
+      return;
+    }
+    const kernel = sessionContext.session?.kernel;
+    const pool = poolOf(kernel?.id, model.pools.values());
+    if (!kernel || pool?.state !== 'RUNNING') {
+      return;
+    }
+    const source = activeCell.model.sharedModel.getSource();
+    const where = whereRuns(source, hasMode(pool, kernel.id));
+    const key = `${pool.id} ${pool.generation} ${where}`;
+    if (where === null || asked.has(key)) {
+      return;
+    }
+    asked.add(key);
+    const head = source.slice(0, headLength(source));
+    const code = whereRuns(head) === null ? 'torch.' : `${head}\ntorch.`;
+    // There may be no answer: the kernel may end.
+    kernel
+      .requestComplete({ code, cursor_pos: code.length })
+      .catch(() => undefined);
+  };
+  content.stateChanged.connect(look);
+  content.activeCellChanged.connect(look);
+  content.modelContentChanged.connect(look);
+}

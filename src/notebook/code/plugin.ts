@@ -1,30 +1,29 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { SessionContextDialogs, showErrorMessage } from '@jupyterlab/apputils';
+import type { ISessionContext } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { CommandIDs, PANEL_ID } from '../../model/tokens';
-import { loadTranslations, trans } from '../../model/trans';
+import { poolOf } from '../../model/contract';
+import { NotebookKernels } from '../../model/notebook';
+import { CommandIDs, IPoolsModel, LOAD, PANEL_ID } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { insertCode } from '../../ui/codeCells';
 
-/**
- * Inserts the code that does what a button did, or that is for a rank or a GPU.
- */
+/** Inserts code into the current notebook, and lets it use a pool that has lost its kernel. */
 export const codePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:code',
   description: 'Inserts cells for ranks and GPUs into the notebook.',
   autoStart: true,
-  requires: [INotebookTracker, ITranslator],
+  requires: [INotebookTracker, IPoolsModel, ITranslator],
   activate: (
-    app: JupyterFrontEnd,
+    app,
     tracker: INotebookTracker,
+    model: IPoolsModel,
     translator: ITranslator
   ): void => {
-    loadTranslations(translator);
     const { commands, shell } = app;
-    app.commands.addCommand(CommandIDs.insertCode, {
+    commands.addCommand(CommandIDs.insertCode, {
       label: ({ label }) =>
         typeof label === 'string' ? label : trans.__('Insert Cell'),
       caption: trans.__('Insert a cell with this code below the active cell.'),
@@ -34,8 +33,8 @@ export const codePlugin: JupyterFrontEndPlugin<void> = {
         const code =
           typeof source === 'string'
             ? source
-            : // From the context menu: what was clicked carries its code.
-              // Outputs may have such attributes too, with code of anybody's.
+            : // From the context menu: the clicked element has the code. Elements outside the panel, such as
+              // outputs, may have an attribute with malicious code.
               app.contextMenuHitTest(
                 node =>
                   'distCode' in node.dataset &&
@@ -54,5 +53,76 @@ export const codePlugin: JupyterFrontEndPlugin<void> = {
     tracker.currentChanged.connect(() =>
       commands.notifyCommandChanged(CommandIDs.insertCode)
     );
+
+    const kernels = new NotebookKernels(tracker);
+    const dialogs = new SessionContextDialogs({ translator });
+    commands.addCommand(CommandIDs.attachPool, {
+      label: trans.__('Use Pool Here'),
+      caption: trans.__('Use these ranks here (runs %dist_attach)'),
+      isEnabled: () => tracker.currentWidget !== null,
+      execute: async args => {
+        const id = String(args.pool);
+        const context = tracker.currentWidget?.sessionContext;
+        const kernel = context?.session?.kernel;
+        try {
+          if (kernel && kernel.id === model.pools.get(id)?.kernel_id) {
+            // A new process with the same kernel ID finds its pool.
+            await kernel.restart();
+            const why = await kernels.runMagic(kernel.id, LOAD);
+            if (why) {
+              throw new Error(why);
+            }
+            return;
+          }
+          if (context && !kernel) {
+            const mustChoose = await context.startKernel();
+            if (mustChoose) {
+              await dialogs.selectKernel(context);
+            }
+            if (!context.session?.kernel) {
+              return;
+            }
+          }
+          const source = `${LOAD}\n%dist_attach ${id}`;
+          await commands.execute(CommandIDs.insertCode, { source, run: true });
+        } catch (error) {
+          const title = trans.__('The pool could not be used here');
+          await showErrorMessage(title, error as Error);
+        }
+      }
+    });
+    loadAfterRestart(tracker, model, kernels);
   }
 };
+
+/** A restarted kernel has no magics. Loading them makes the notebook use its pool, which still runs. */
+function loadAfterRestart(
+  tracker: INotebookTracker,
+  model: IPoolsModel,
+  kernels: NotebookKernels
+): void {
+  const restarting = new WeakSet<ISessionContext>();
+  const load = (context: ISessionContext) => {
+    if (restarting.delete(context)) {
+      const id = context.session?.kernel?.id ?? '';
+      if (poolOf(id, model.pools.values())?.ended === null) {
+        void kernels.runMagic(id, LOAD);
+      }
+    }
+  };
+  tracker.widgetAdded.connect((_, { sessionContext }) => {
+    sessionContext.statusChanged.connect((context, status) => {
+      if (status === 'restarting' || status === 'autorestarting') {
+        restarting.add(context);
+      } else if (status === 'idle') {
+        load(context);
+      }
+    });
+    // After a restart by the user, cells wait for this connection: the magics run before them.
+    sessionContext.connectionStatusChanged.connect((context, status) => {
+      if (status === 'connected') {
+        load(context);
+      }
+    });
+  });
+}

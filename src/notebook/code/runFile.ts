@@ -1,12 +1,8 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, showErrorMessage } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
-import { INotebookTracker } from '@jupyterlab/notebook';
-import type { NotebookPanel } from '@jupyterlab/notebook';
+import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
 
 import { isKernelAttached, poolOf } from '../../model/contract';
 import { isPython } from '../../model/notebook';
@@ -15,13 +11,11 @@ import { CommandIDs, IPoolsModel } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { ranksIcon } from '../../ui/icons';
 import { addToPalette } from '../../ui/palette';
+import { selectedFile } from '../../ui/selectedFile';
 import { quote, startCode } from '../../words/startCode';
 import { makeNotebook } from '../launcher/newNotebook';
 
-/**
- * Runs a Python file of the file browser on the ranks of the current notebook, by a cell that says so;
- * without a Python notebook, in a new one beside the file.
- */
+/** Runs a Python file on the ranks of the current notebook, in a new cell, or else in a new notebook. */
 export const runFilePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:run-file',
   description: 'Runs Python files from the file browser on ranks.',
@@ -29,28 +23,18 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
   requires: [IPoolsModel, IStartModel],
   optional: [IFileBrowserFactory, INotebookTracker, ICommandPalette],
   activate: (
-    { commands, serviceManager }: JupyterFrontEnd,
+    { commands, serviceManager },
     model: IPoolsModel,
     start: IStartModel,
     browsers: IFileBrowserFactory | null,
     notebooks: INotebookTracker | null,
     palette: ICommandPalette | null
   ): void => {
-    if (!browsers) {
-      return;
-    }
     const { contents } = serviceManager;
 
-    /** The one file that is selected, if it is Python. */
-    const selected = (): string | null => {
-      const items = [
-        ...(browsers.tracker.currentWidget?.selectedItems() ?? [])
-      ];
-      return items.length === 1 && PathExt.extname(items[0].path) === '.py'
-        ? items[0].path
-        : null;
-    };
-    /** What starts the ranks of a notebook, unless they run; as was chosen in the form. */
+    const selected = () =>
+      selectedFile(browsers, path => PathExt.extname(path) === '.py');
+    /** Starts the ranks of a notebook as chosen in the form, unless they run. */
     const starting = async (panel: NotebookPanel | null): Promise<string[]> => {
       const kernel = panel?.sessionContext.session?.kernel?.id ?? '';
       const pool = poolOf(kernel, model.pools.values());
@@ -64,26 +48,23 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
       return [startCode(choice ?? {})];
     };
     const runInNew = async (file: string): Promise<void> => {
-      const sources = [
-        ...(await starting(null)),
-        running(file, PathExt.dirname(file))
-      ];
+      const folder = PathExt.dirname(file);
+      const sources = [...(await starting(null)), running(file, folder)];
       const path = await makeNotebook(
         serviceManager,
-        PathExt.dirname(file),
+        folder,
         sources.map(source => ({ type: 'code', source }))
       );
       const panel: unknown = await commands.execute('docmanager:open', {
         path
       });
+      // Notebook 7 opens it in another page.
       const made = notebooks?.find(one => one === panel);
-      // Notebook 7 has it on a page of its own.
-      await made?.sessionContext.ready;
       if (made) {
+        await made.sessionContext.ready;
         await commands.execute('notebook:run-all-cells');
       }
     };
-    /** The line that runs a file from a notebook in a folder. */
     const running = (file: string, folder: string): string => {
       const path = PathExt.relative(
         contents.localPath(folder),
@@ -126,11 +107,8 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
             run: true
           });
         } catch (error) {
-          // Menus would say nothing.
-          await showErrorMessage(
-            trans.__('“%1” cannot be run', file),
-            error instanceof Error ? error : String(error)
-          );
+          const title = trans.__('“%1” cannot be run', file);
+          await showErrorMessage(title, error as Error);
         }
       }
     });

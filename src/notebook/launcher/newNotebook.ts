@@ -3,7 +3,6 @@ import type { KernelSpec, ServiceManager } from '@jupyterlab/services';
 import { LOAD } from '../../model/tokens';
 import { trans } from '../../model/trans';
 
-/** A cell of a new notebook. */
 interface ICell {
   type: 'markdown' | 'code';
   source: string;
@@ -20,7 +19,7 @@ total = torch.tensor(rank, device=device)
 dist.all_reduce(total)
 total.item()`;
 
-/** The cells that start ranks and greet from each. */
+/** These cells start ranks and print a greeting from each. */
 export function firstCells(): ICell[] {
   const title = trans.__('Distributed notebook');
   const words = trans.__(
@@ -35,7 +34,6 @@ export function firstCells(): ICell[] {
   ];
 }
 
-/** A notebook, as a file holds it. */
 export function makeContent(
   cells: readonly ICell[],
   kernel: KernelSpec.ISpecModel | null
@@ -62,7 +60,7 @@ export function makeContent(
   };
 }
 
-/** The kernel that new notebooks get, if it is Python; else the first that is. */
+/** The default kernel if it is Python, or else the first Python kernel. */
 export function pythonKernel(
   specs: KernelSpec.ISpecModels | null
 ): KernelSpec.ISpecModel | null {
@@ -73,7 +71,6 @@ export function pythonKernel(
   );
 }
 
-/** Make a notebook with these cells in a folder; answers its path. */
 export async function makeNotebook(
   { contents, kernelspecs }: ServiceManager.IManager,
   folder: string,

@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, showErrorMessage } from '@jupyterlab/apputils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import { ILauncher } from '@jupyterlab/launcher';
@@ -13,9 +10,7 @@ import { loadTranslations, trans } from '../../model/trans';
 import { addToPalette } from '../../ui/palette';
 import { firstCells, makeNotebook } from './newNotebook';
 
-/**
- * Makes notebooks that start ranks, from the launcher, the menu and the palette.
- */
+/** Makes notebooks that start ranks, from the launcher, the menu and the palette. */
 export const launcherPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:launcher',
   description: 'Makes notebooks whose first cells start ranks.',
@@ -23,7 +18,7 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
   requires: [ITranslator],
   optional: [ILauncher, IDefaultFileBrowser, ICommandPalette],
   activate: (
-    { commands, serviceManager }: JupyterFrontEnd,
+    { commands, serviceManager },
     translator: ITranslator,
     launcher: ILauncher | null,
     browser: IDefaultFileBrowser | null,
@@ -45,22 +40,20 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
             folder ?? '',
             firstCells()
           );
-          return (await commands.execute('docmanager:open', {
+          const open: Promise<unknown> = commands.execute('docmanager:open', {
             path
-          })) as unknown;
+          });
+          return await open;
         } catch (error) {
-          // Menus and the palette would say nothing.
-          await showErrorMessage(
-            trans.__('The notebook could not be created'),
-            error instanceof Error ? error : String(error)
-          );
+          const title = trans.__('The notebook could not be created');
+          await showErrorMessage(title, error as Error);
         }
       }
     });
     addToPalette(palette, [CommandIDs.newNotebook]);
     launcher?.add({
       command: CommandIDs.newNotebook,
-      // The launcher knows its own sections by JupyterLab's word for them.
+      // The launcher identifies its sections by JupyterLab's translation.
       category: translator.load('jupyterlab').__('Notebook'),
       kernelIconUrl: LOGO_URL,
       rank: 100
@@ -68,7 +61,7 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-// A picture of its own knows no variables: these are the colours of ranks 0 to 3.
+// The colors of ranks 0 to 3: an image has no CSS variables.
 const SVG = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 52 52" width="52" height="52">
   <path fill="none" stroke="#9e9e9e" stroke-width="1.5" d="M6 6h17v17H6zM29 6h17v17H29zM6 29h17v17H6zM29 29h17v17H29z"/>
   <path fill="#0072b2" d="M5 5h6v19H5z"/>
@@ -77,11 +70,9 @@ const SVG = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 52 52" width="
   <path fill="#cc79a7" d="M28 28h6v19h-6z"/>
 </svg>`;
 
-/** Four ranks in their colours. */
 const launcherIcon = new LabIcon({
   name: 'jupyter-dist-server:launcher',
   svgstr: SVG
 });
 
-/** The same where the launcher shows the logo of a kernel. */
 const LOGO_URL = `data:image/svg+xml,${encodeURIComponent(SVG)}`;

@@ -1,10 +1,6 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, IToolbarWidgetRegistry } from '@jupyterlab/apputils';
-import { INotebookTracker } from '@jupyterlab/notebook';
-import type { NotebookPanel } from '@jupyterlab/notebook';
+import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
 
 import { hasMode, poolOf } from '../../model/contract';
 import { IStartModel } from '../../model/startModel';
@@ -13,21 +9,20 @@ import { trans } from '../../model/trans';
 import { addToPalette } from '../../ui/palette';
 import { RanksButton } from './ranksButton';
 
-/**
- * Puts the pool of a notebook into its toolbar; the schema says where.
- */
+/** Shows a notebook's pool in its toolbar, and switches whether all its cells run on ranks. */
 export const toolbarPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:toolbar',
   description: "Shows a notebook's ranks in its toolbar.",
   autoStart: true,
   requires: [IPoolsModel, IStartModel, INotebookTracker],
-  optional: [IToolbarWidgetRegistry],
+  optional: [IToolbarWidgetRegistry, ICommandPalette],
   activate: (
-    { commands, shell }: JupyterFrontEnd,
+    { commands, shell },
     model: IPoolsModel,
     start: IStartModel,
     tracker: INotebookTracker,
-    toolbars: IToolbarWidgetRegistry | null
+    toolbars: IToolbarWidgetRegistry | null,
+    palette: ICommandPalette | null
   ): void => {
     toolbars?.addFactory<NotebookPanel>('Notebook', 'dist-ranks', panel => {
       const makeCurrent = () => {
@@ -39,24 +34,7 @@ export const toolbarPlugin: JupyterFrontEndPlugin<void> = {
         ...{ panel, model, start, commands, makeCurrent }
       });
     });
-  }
-};
 
-/**
- * Switches whether all cells of the current notebook run on its ranks.
- */
-export const modePlugin: JupyterFrontEndPlugin<void> = {
-  id: 'jupyter-dist-server:mode',
-  description: 'Has all cells of a notebook run on its ranks.',
-  autoStart: true,
-  requires: [IPoolsModel, INotebookTracker],
-  optional: [ICommandPalette],
-  activate: (
-    { commands }: JupyterFrontEnd,
-    model: IPoolsModel,
-    tracker: INotebookTracker,
-    palette: ICommandPalette | null
-  ): void => {
     const command = CommandIDs.toggleMode;
     const kernelId = () =>
       tracker.currentWidget?.sessionContext.session?.kernel?.id;

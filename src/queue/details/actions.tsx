@@ -7,16 +7,13 @@ import { ENDED } from '../../model/queueContract';
 import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { jobCommand } from '../../words/submitWords';
-import type { DetailsProps } from './jobDetails';
+import type { DetailsProps } from './props';
 
 interface IActionsProps extends DetailsProps {
-  /** Does something with the job, and shows what goes wrong. */
+  /** Does something with the job, and shows its error. */
   send: (action: () => Promise<unknown>) => Promise<void>;
 }
 
-/**
- * What can be done with a job.
- */
 export function Actions(props: IActionsProps): JSX.Element {
   const { details, model, commands, send } = props;
   const { request, notebook, job } = details;
@@ -29,60 +26,40 @@ export function Actions(props: IActionsProps): JSX.Element {
       Clipboard.copyToSystem(jobCommand(request ?? {}, schema, ''));
       setIsCopied(true);
     } catch (error) {
-      await showErrorMessage(
-        trans.__('The command could not be copied'),
-        error instanceof Error ? error : String(error)
-      );
+      const title = trans.__('The command could not be copied');
+      await showErrorMessage(title, error as Error);
     }
   };
+  const button = (label: string, act: () => Promise<unknown>) => (
+    <Button small onClick={() => void act()}>
+      {label}
+    </Button>
+  );
   return (
     <div className="jp-dist-Actions">
-      {notebook !== null && job.started !== null && (
-        <Button
-          small
-          onClick={() =>
-            void commands.execute(CommandIDs.openJobNotebook, {
-              job: job.label
-            })
-          }
-        >
-          {trans.__('Open notebook')}
-        </Button>
-      )}
-      {ENDED.includes(job.state) ? (
-        <Button
-          small
-          onClick={() => void send(() => queue.act('requeue', jobs))}
-        >
-          {trans.__('Requeue')}
-        </Button>
-      ) : (
-        <Button
-          small
-          onClick={() =>
-            void send(() => commands.execute(CommandIDs.cancelJobs, { jobs }))
-          }
-        >
-          {trans.__('Cancel…')}
-        </Button>
-      )}
-      {request && (
-        <>
-          <Button
-            small
-            onClick={() =>
-              void commands.execute(CommandIDs.submitJob, {
-                request: request as ReadonlyPartialJSONObject
-              })
-            }
-          >
-            {trans.__('Submit one like this…')}
-          </Button>
-          <Button small onClick={() => void copy()}>
-            {isCopied ? trans.__('Copied') : trans.__('Copy as command')}
-          </Button>
-        </>
-      )}
+      {notebook !== null &&
+        job.started !== null &&
+        button(trans.__('Open notebook'), () =>
+          commands.execute(CommandIDs.openJobNotebook, { job: job.label })
+        )}
+      {ENDED.includes(job.state)
+        ? button(trans.__('Requeue'), () =>
+            send(() => queue.act('requeue', jobs))
+          )
+        : button(trans.__('Cancel…'), () =>
+            send(() => commands.execute(CommandIDs.cancelJobs, { jobs }))
+          )}
+      {request &&
+        button(trans.__('Submit one like this…'), () =>
+          commands.execute(CommandIDs.submitJob, {
+            request: request as ReadonlyPartialJSONObject
+          })
+        )}
+      {request &&
+        button(
+          isCopied ? trans.__('Copied') : trans.__('Copy as command'),
+          copy
+        )}
     </div>
   );
 }

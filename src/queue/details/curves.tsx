@@ -8,16 +8,13 @@ import { useModel } from '../../ui/useModel';
 import { useNow } from '../../ui/clock';
 import { sayLoad } from '../../words/detailsWords';
 import { formatBytes, formatMoment, joinFacts } from '../../words/format';
-import type { DetailsProps } from './jobDetails';
+import type { DetailsProps } from './props';
 
-/** The curve's own units, across and down. */
 const [WIDTH, HEIGHT] = [400, 32];
-/** Points that lie further apart than this many usual steps have a gap between them. */
+/** After so many times the usual step, the curve has a gap. */
 const GAP = 4;
 
-/**
- * How busy each GPU was over the time of the last attempt, and how full.
- */
+/** The load and memory of each GPU during the last attempt. */
 export function Curves(props: DetailsProps): JSX.Element | null {
   const { details, model, clock } = props;
   const gpus = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
@@ -57,7 +54,6 @@ export function Curves(props: DetailsProps): JSX.Element | null {
 
 interface IGpuCurvesProps {
   usage: IGpuUsage;
-  /** Undefined where it is not there any more. */
   gpu: IGpu | undefined;
   start: number;
   end: number;

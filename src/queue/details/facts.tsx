@@ -1,8 +1,8 @@
 import React from 'react';
 
 import { labelOf } from '../../model/cards';
-import { joinWords } from '../../model/shellWords';
 import { serverTime } from '../../model/serverTime';
+import { joinWords } from '../../model/shellWords';
 import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
@@ -14,17 +14,14 @@ import {
   joinFacts
 } from '../../words/format';
 import { nameJob } from '../../words/queueWords';
-import type { DetailsProps } from './jobDetails';
+import type { DetailsProps } from './props';
 
-/**
- * What was asked for, when it ran, and what came of each attempt.
- */
+/** The request, when the job ran, and the result of each attempt. */
 export function Facts(props: DetailsProps): JSX.Element {
   const { details, model } = props;
   const { job, command, dependencies, variables, attempts } = details;
   const gpus = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
   const now = serverTime();
-  const moment = (time: number) => formatMoment(time, now);
   const held = gpus
     .filter(({ uuid }) => job.gpu_uuids.includes(uuid))
     .map(labelOf);
@@ -35,74 +32,55 @@ export function Facts(props: DetailsProps): JSX.Element {
     job.cpus > 0 && trans._n('%1 CPU core', '%1 CPU cores', job.cpus),
     job.memory > 0 && trans.__('%1 memory', formatBytes(job.memory))
   ]);
+  const fact = (name: string, value: React.ReactNode) => (
+    <React.Fragment key={name}>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </React.Fragment>
+  );
   return (
     <dl className="jp-dist-JobFacts">
-      <Fact name={trans.__('Command')}>
+      {fact(
+        trans.__('Command'),
         <code>{job.spec.notebook || joinWords(command)}</code>
-      </Fact>
-      <Fact name={trans.__('Folder')}>
-        <code>{job.spec.cwd}</code>
-      </Fact>
-      {needs && <Fact name={trans.__('Resources')}>{needs}</Fact>}
-      <Fact name={trans.__('Time limit')}>
-        {job.limit === null ? trans.__('none') : formatDuration(job.limit)}
-      </Fact>
-      <Fact name={trans.__('Submitted')}>{moment(job.submitted)}</Fact>
-      {dependencies.length > 0 && (
-        <Fact
-          name={
-            dependencies.some(({ any }) => any)
-              ? trans.__('Waits for one of')
-              : trans.__('Waits for')
-          }
-        >
+      )}
+      {fact(trans.__('Folder'), <code>{job.spec.cwd}</code>)}
+      {needs && fact(trans.__('Resources'), needs)}
+      {fact(
+        trans.__('Time limit'),
+        job.limit === null ? trans.__('none') : formatDuration(job.limit)
+      )}
+      {fact(trans.__('Submitted'), formatMoment(job.submitted, now))}
+      {dependencies.length > 0 &&
+        fact(
+          dependencies.some(({ any }) => any)
+            ? trans.__('Waits for one of')
+            : trans.__('Waits for'),
           <Dependencies {...props} />
-        </Fact>
+        )}
+      {attempts.map(attempt =>
+        fact(
+          attempts.length > 1
+            ? trans.__('Attempt %1', attempt.attempt)
+            : trans.__('Run'),
+          sayAttempt(attempt, now)
+        )
       )}
-      {attempts.map(attempt => (
-        <Fact
-          key={attempt.attempt}
-          name={
-            attempts.length > 1
-              ? trans.__('Attempt %1', attempt.attempt)
-              : trans.__('Run')
-          }
-        >
-          {sayAttempt(attempt, now)}
-        </Fact>
-      ))}
-      {job.spec.comment && (
-        <Fact name={trans.__('Comment')}>{job.spec.comment}</Fact>
-      )}
-      <Fact name={trans.__('Environment')}>
+      {job.spec.comment && fact(trans.__('Comment'), job.spec.comment)}
+      {fact(
+        trans.__('Environment'),
         <details>
           <summary>
             {trans._n('%1 variable', '%1 variables', variables.length)}
           </summary>
           <code>{variables.join(' ')}</code>
         </details>
-      </Fact>
+      )}
     </dl>
   );
 }
 
-interface IFactProps {
-  name: string;
-  children: React.ReactNode;
-}
-
-function Fact({ name, children }: IFactProps): JSX.Element {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </>
-  );
-}
-
-/** The jobs after which it starts, as links. */
-function Dependencies(props: DetailsProps): JSX.Element {
-  const { details, commands } = props;
+function Dependencies({ details, commands }: DetailsProps): JSX.Element {
   return (
     <ul>
       {details.dependencies.map(({ label, name, state, dependency }) => (

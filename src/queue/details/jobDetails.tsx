@@ -1,15 +1,13 @@
-import type { IRenderMime } from '@jupyterlab/rendermime';
-import { Button } from '@jupyterlab/ui-components';
-import type { CommandRegistry } from '@lumino/commands';
+import { Button, ReactWidget } from '@jupyterlab/ui-components';
+import type { IDisposable } from '@lumino/disposable';
+import type { Message } from '@lumino/messaging';
 import React, { useEffect, useState } from 'react';
 
 import type { IApiError } from '../../model/contract';
 import type { IJobDetails } from '../../model/detailsContract';
 import { ENDED } from '../../model/queueContract';
-import type { IPoolsModel } from '../../model/tokens';
 import { trans } from '../../model/trans';
-import { useNow } from '../../ui/clock';
-import type { Clock } from '../../ui/clock';
+import { Clock, useNow } from '../../ui/clock';
 import { Note, StatePill } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { sayJob } from '../../words/detailsWords';
@@ -17,26 +15,66 @@ import { nameJob } from '../../words/queueWords';
 import { Actions } from './actions';
 import { Curves } from './curves';
 import { Facts } from './facts';
-import { OutputPane } from './outputPane';
+import { OutputPane } from './logPane';
+import type { DetailsProps, IJobDetailsProps } from './props';
 import { useDetails } from './useDetails';
 
-export interface IJobDetailsProps {
-  /** The job's label. */
-  job: string;
-  model: IPoolsModel;
-  commands: CommandRegistry;
-  sanitizer: IRenderMime.ISanitizer;
-  clock: Clock;
-  /** Told how the job is called when that is known. */
-  onName: (name: string) => void;
+export class JobWidget extends ReactWidget {
+  constructor(
+    private readonly _props: Omit<IJobDetailsProps, 'onName' | 'clock'>
+  ) {
+    super();
+    this.addClass('jp-dist-JobWidget');
+    this._onName(_props.job);
+  }
+
+  get job(): string {
+    return this._props.job;
+  }
+
+  protected render(): JSX.Element {
+    return (
+      <JobDetails {...this._props} clock={this._clock} onName={this._onName} />
+    );
+  }
+
+  protected onAfterAttach(msg: Message): void {
+    super.onAfterAttach(msg);
+    this._follow(this.isVisible);
+  }
+
+  protected onAfterShow(): void {
+    this._follow(true);
+  }
+
+  protected onAfterHide(): void {
+    this._follow(false);
+  }
+
+  protected onBeforeDetach(msg: Message): void {
+    this._follow(false);
+    super.onBeforeDetach(msg);
+  }
+
+  /** Each change makes the server send the complete queue, so it is watched only while visible. */
+  private _follow(isVisible: boolean): void {
+    this._clock.isOn = isVisible;
+    if (isVisible) {
+      this._watching ??= this._props.model.queue.watch('all');
+    } else {
+      this._watching?.dispose();
+      this._watching = null;
+    }
+  }
+
+  private readonly _onName = (name: string): void => {
+    this.title.label = trans.__('Job %1', name);
+  };
+
+  private readonly _clock = new Clock();
+  private _watching: IDisposable | null = null;
 }
 
-/** What the parts of the tab are given. */
-export type DetailsProps = IJobDetailsProps & { details: IJobDetails };
-
-/**
- * All about one job, and what it prints.
- */
 export function JobDetails(props: IJobDetailsProps): JSX.Element {
   const { job, model, clock, onName } = props;
   const { queue } = model;
@@ -47,7 +85,7 @@ export function JobDetails(props: IJobDetailsProps): JSX.Element {
       onName(name);
     }
   }, [name, onName]);
-  // Of the action that this tab has sent last: the panel and other tabs send some too.
+  // The error of this tab's last action: the panel and other tabs have actions, too.
   const [ownError, setOwnError] = useState<IApiError | null>(null);
   const send = async (action: () => Promise<unknown>): Promise<void> => {
     const before = queue.actionError;
@@ -78,21 +116,21 @@ export function JobDetails(props: IJobDetailsProps): JSX.Element {
       </div>
     );
   }
-  const { state } = details.job;
+  const all = { ...props, details };
   return (
     <div className="jp-dist-JobDetails">
       <div className="jp-dist-JobDetails-about">
         <div className="jp-dist-JobDetails-head">
           <h2>{name}</h2>
-          <StatePill kind={moodOf(details)} label={state} />
+          <StatePill kind={moodOf(details)} label={details.job.state} />
         </div>
-        <Sentence {...props} details={details} />
+        <Sentence {...all} />
         {problem}
-        <Actions {...props} details={details} send={send} />
-        <Curves {...props} details={details} />
-        <Facts {...props} details={details} />
+        <Actions {...all} send={send} />
+        <Curves {...all} />
+        <Facts {...all} />
       </div>
-      <OutputPane {...props} details={details} />
+      <OutputPane {...all} />
     </div>
   );
 }
@@ -104,7 +142,7 @@ function moodOf({ job: { state } }: IJobDetails): 'ok' | 'wait' | 'error' {
   return ENDED.includes(state) && state !== 'CANCELLED' ? 'error' : 'wait';
 }
 
-/** How it stands, with the time for which it has run. */
+/** The state, with the time since the start. */
 function Sentence({ details, clock }: DetailsProps): JSX.Element {
   const now = useNow(clock);
   return <p>{sayJob(details.job, now)}</p>;

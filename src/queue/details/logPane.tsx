@@ -8,31 +8,71 @@ import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
 import { formatBytes, joinFacts } from '../../words/format';
 import { LogView } from './logView';
+import type { DetailsProps } from './props';
 
-/** Milliseconds between two looks at what a job that runs has printed. */
-const PAUSE = 1000;
+/** A job's output or, if it is in another file, its errors. */
+export function OutputPane(props: DetailsProps): JSX.Element {
+  const { job, details, model, sanitizer } = props;
+  const { output, error } = details;
+  const { requests } = model.queue;
+  const [showsErrors, setShowsErrors] = useState(false);
+  const nameOf = (isError: boolean) =>
+    isError ? trans.__('Errors') : trans.__('Output');
+  const shown = (showsErrors && error) || output;
+  return (
+    <LogPane
+      // The output of the next attempt is appended to the same file.
+      key={`${job} ${details.job.attempt}`}
+      read={query =>
+        requests.jobLines(
+          job,
+          shown === output ? query : { ...query, error: 1 }
+        )
+      }
+      label={nameOf(showsErrors)}
+      file={shown}
+      choice={
+        error !== null && (
+          <div
+            className="jp-dist-LogPane-choice"
+            role="group"
+            aria-label={trans.__('Standard output or standard error')}
+          >
+            {[false, true].map(isError => (
+              <Button
+                key={`${isError}`}
+                small
+                aria-pressed={isError === showsErrors}
+                onClick={() => setShowsErrors(isError)}
+              >
+                {nameOf(isError)}
+              </Button>
+            ))}
+          </div>
+        )
+      }
+      {...{ sanitizer }}
+    />
+  );
+}
 
 interface ILogPaneProps {
   read: (query: ILinesQuery) => Promise<IJobLines>;
   sanitizer: IRenderMime.ISanitizer;
-  /** What is read, and where that is. */
   label: string;
   file: string;
-  /** Chooses what is read, if there is a choice. */
   choice: React.ReactNode;
 }
 
-/**
- * What a job prints, live, with a search in all of it.
- */
-export function LogPane(props: ILogPaneProps): JSX.Element {
+/** A file that a job writes, live, with a search in all of it. */
+function LogPane(props: ILogPaneProps): JSX.Element {
   const { sanitizer, label, file, choice } = props;
   // eslint-disable-next-line react-hooks/exhaustive-deps -- `read` is a new function each time
   const log = useMemo(() => new JobLog(props.read), [file]);
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<LogView | null>(null);
   const [text, setText] = useState('');
-  // In which log the last search found nothing.
+  /** The log in which the last search found nothing. */
   const [missing, setMissing] = useState<JobLog | null>(null);
   const isLost = missing === log;
   useEffect(() => {
@@ -42,11 +82,11 @@ export function LogPane(props: ILogPaneProps): JSX.Element {
     void log.toEnd();
     const timer = setInterval(() => {
       const isSeen = !document.hidden && made.node.offsetParent !== null;
-      // Who reads an earlier part is not sent the newest one.
+      // New lines are not loaded while an earlier part is shown.
       if (isSeen && made.follows && !log.isComplete && !log.isBusy) {
         void log.later();
       }
-    }, PAUSE);
+    }, 1000);
     return () => {
       clearInterval(timer);
       made.dispose();
@@ -60,16 +100,26 @@ export function LogPane(props: ILogPaneProps): JSX.Element {
         : joinFacts([formatBytes(size), file])
   );
   const find = async (): Promise<void> => {
-    if (text) {
-      await log.find(text);
-      if (log.error) {
-        // It is not known whether it is there.
-        return;
-      }
+    if (!text) {
+      return;
+    }
+    await log.find(text);
+    if (!log.error) {
       setMissing(log.found === null ? log : null);
       if (log.found !== null) {
         view.current?.show(log.found);
       }
+    }
+  };
+  const goTo = async (isEnd: boolean): Promise<void> => {
+    if (view.current) {
+      view.current.follows = isEnd;
+    }
+    if (isEnd) {
+      await log.toEnd();
+    } else {
+      await log.toStart();
+      view.current?.show(0);
     }
   };
   return (
@@ -104,26 +154,10 @@ export function LogPane(props: ILogPaneProps): JSX.Element {
             {trans.__('Next')}
           </Button>
         </form>
-        <Button
-          small
-          onClick={() => {
-            if (view.current) {
-              view.current.follows = false;
-            }
-            void log.toStart().then(() => view.current?.show(0));
-          }}
-        >
+        <Button small onClick={() => void goTo(false)}>
           {trans.__('Start')}
         </Button>
-        <Button
-          small
-          onClick={() => {
-            if (view.current) {
-              view.current.follows = true;
-            }
-            void log.toEnd();
-          }}
-        >
+        <Button small onClick={() => void goTo(true)}>
           {trans.__('End')}
         </Button>
       </div>

@@ -1,15 +1,14 @@
-import { renderText } from '@jupyterlab/rendermime';
-import type { IRenderMime } from '@jupyterlab/rendermime';
+import { renderText, type IRenderMime } from '@jupyterlab/rendermime';
 
 import type { JobLog } from '../../model/jobLog';
+import { element } from '../../ui/element';
 
-/** Pixels, as in the style sheet. */
+/** The height of a row in pixels, as in the style sheet. */
 const ROW = 18;
 /** Rows drawn above and below what can be seen. */
 const MARGIN = 20;
-/** Characters of a line that are drawn. */
 const LONGEST = 10_000;
-/** Pixels from an end at which more is read. */
+/** More is read if so few pixels are left. */
 const NEAR = 600;
 
 interface IRow {
@@ -17,10 +16,7 @@ interface IRow {
   node: HTMLElement;
 }
 
-/**
- * The lines of a log in a box that scrolls. Only those that can be seen are in the page, and only those
- * near them in the browser.
- */
+/** The lines of a log in a box that scrolls. Only visible lines are in the page. */
 export class LogView {
   constructor(
     private readonly _log: JobLog,
@@ -34,10 +30,6 @@ export class LogView {
     this.node.setAttribute('role', 'log');
     this.node.setAttribute('aria-live', 'off');
     this.node.setAttribute('aria-label', label);
-    this._all.className = 'jp-dist-JobLog-all';
-    this._window.className = 'jp-dist-JobLog-window';
-    this._all.append(this._window);
-    this.node.append(this._all);
     this.node.addEventListener('scroll', this._onScroll);
     _log.changed.connect(this._onChanged, this);
     this._observer = new ResizeObserver(() => this._onChanged());
@@ -46,7 +38,7 @@ export class LogView {
 
   readonly node = document.createElement('div');
 
-  /** Whether it stays at its end when lines are added. */
+  /** Whether it scrolls to its end when lines are added. */
   get follows(): boolean {
     return this._follows;
   }
@@ -63,7 +55,6 @@ export class LogView {
     this.node.remove();
   }
 
-  /** Bring a line to the middle. */
   show(line: number): void {
     this._follows = false;
     this.node.scrollTop = Math.max(0, line * ROW - this.node.clientHeight / 2);
@@ -86,7 +77,7 @@ export class LogView {
     this._lines = lines;
     this._draw();
     const { scrollHeight, clientHeight } = this.node;
-    // What does not scroll would never ask for more. What is all that may be kept is enough.
+    // Without a scroll bar, no scrolling loads more.
     if (scrollHeight <= clientHeight && !this._log.isFull) {
       this._fill();
     }
@@ -94,33 +85,31 @@ export class LogView {
 
   private readonly _onScroll = (): void => {
     const { scrollTop, clientHeight, scrollHeight } = this.node;
-    // Lines that have come since then do not count as scrolled away from.
+    // New lines at the end do not count as scrolled away.
     if (Math.abs(scrollTop - this._top) >= 1) {
       this._top = scrollTop;
       this._follows =
         this._log.end >= this._log.size &&
         scrollTop + clientHeight >= scrollHeight - 2;
-      this._readNear(scrollTop, scrollHeight - clientHeight - scrollTop);
+      this._readMore();
     }
     this._draw();
   };
 
   private _fill(): void {
-    const { scrollTop, clientHeight, scrollHeight } = this.node;
-    if (clientHeight && !this._log.error) {
-      this._readNear(scrollTop, scrollHeight - clientHeight - scrollTop);
+    if (this.node.clientHeight && !this._log.error) {
+      this._readMore();
     }
   }
 
-  /** Read more where one comes near an end of what is there. */
-  private _readNear(above: number, below: number): void {
+  /** Read more before the shown lines end. */
+  private _readMore(): void {
     const { start, end, size, isBusy } = this._log;
-    if (isBusy) {
-      return;
-    }
-    if (above < NEAR && start > 0) {
+    const { scrollTop, clientHeight, scrollHeight } = this.node;
+    const below = scrollHeight - clientHeight - scrollTop;
+    if (!isBusy && scrollTop < NEAR && start > 0) {
       void this._log.earlier();
-    } else if (below < NEAR && end < size) {
+    } else if (!isBusy && below < NEAR && end < size) {
       void this._log.later();
     }
   }
@@ -137,7 +126,7 @@ export class LogView {
     for (let line = first; line < last; line++) {
       const text = lines[line];
       const known = this._drawn.get(line);
-      // What is there already stays: it may be selected.
+      // Known nodes are not replaced: they may be selected.
       const row = known?.text === text ? known : this._make(text);
       row.node.classList.toggle('jp-mod-found', line === found);
       row.node.style.top = `${line * ROW}px`;
@@ -148,20 +137,14 @@ export class LogView {
         node.remove();
       }
     }
-    for (const { node } of drawn.values()) {
-      if (!node.parentNode) {
-        this._window.append(node);
-      }
-    }
     this._drawn = drawn;
   }
 
   private _make(text: string): IRow {
-    const node = document.createElement('div');
-    node.className = 'jp-dist-JobLog-row';
+    const node = element(this._window, 'jp-dist-JobLog-row');
     const source = text.slice(0, LONGEST);
     if (source.includes('\x1b')) {
-      // JupyterLab colours nothing else.
+      // JupyterLab's style sheet colors only this class.
       node.classList.add('jp-RenderedText');
       void renderText({ host: node, sanitizer: this._sanitizer, source });
     } else {
@@ -170,10 +153,9 @@ export class LogView {
     return { text, node };
   }
 
-  private readonly _all = document.createElement('div');
-  private readonly _window = document.createElement('div');
+  private readonly _all = element(this.node, 'jp-dist-JobLog-all');
+  private readonly _window = element(this._all, 'jp-dist-JobLog-window');
   private readonly _observer: ResizeObserver;
-  /** By line. */
   private _drawn = new Map<number, IRow>();
   private _lines: readonly string[] = [];
   private _top = 0;

@@ -7,7 +7,7 @@ import type { IQueueModel } from '../../model/queue';
 import { ENDED } from '../../model/queueContract';
 import type { Clock } from '../../ui/clock';
 
-/** Milliseconds between two looks at the GPUs of a job that runs: the server reads them as often. */
+/** Milliseconds; the server reads the GPUs of a running job as often. */
 const PAUSE = 10_000;
 
 interface IAnswer {
@@ -15,10 +15,7 @@ interface IAnswer {
   error: IApiError | null;
 }
 
-/**
- * All about a job, again whenever something in the queue has changed, while somebody can see it; who
- * shows it follows the queue meanwhile.
- */
+/** A job's details, updated after each change of the queue while the tab is visible. */
 export function useDetails(
   job: string,
   queue: IQueueModel,
@@ -31,8 +28,8 @@ export function useDetails(
     let isGone = false;
     let runs = false;
     let readAt = -Infinity;
-    const isSeen = () => clock.isOn && !document.hidden;
-    const loadOnce = async (): Promise<void> => {
+    const load = async (): Promise<void> => {
+      isReading = true;
       isOld = false;
       try {
         const details = await queue.requests.jobDetails(job);
@@ -47,26 +44,16 @@ export function useDetails(
         if (!isGone) {
           setAnswer(({ details }) => ({ details, error }));
         }
-      }
-      readAt = Date.now();
-    };
-    /** What changes while an answer is on its way is asked for after it. */
-    const load = async (): Promise<void> => {
-      if (isReading) {
-        return;
-      }
-      isReading = true;
-      try {
-        do {
-          await loadOnce();
-        } while (isOld && !isGone && isSeen());
       } finally {
+        readAt = Date.now();
         isReading = false;
       }
+      look();
     };
     const look = () => {
       const isDue = isOld || (runs && Date.now() - readAt >= PAUSE);
-      if (isDue && isSeen()) {
+      const isSeen = clock.isOn && !document.hidden && !isGone;
+      if (isDue && isSeen && !isReading) {
         void load();
       }
     };
@@ -75,7 +62,7 @@ export function useDetails(
       look();
     };
     queue.changed.connect(onChanged);
-    // Also where it is hidden: its tab is named after the job.
+    // Also while it is hidden: the tab's title has the job's name.
     void load();
     const unsubscribe = clock.subscribe(look);
     return () => {

@@ -5,9 +5,7 @@ import type { IParameter } from '../../model/jobDraft';
 /** `lr = 0.1`, `lr: float = 0.1  # a comment`, on one line. */
 const ASSIGNMENT = /^([A-Za-z_]\w*)\s*(?::[^=]+)?=\s*([^=\s].*)$/;
 
-/**
- * The variables that a notebook's cell with the tag `parameters` sets, as papermill finds it.
- */
+/** The variables set in the notebook's cell with the tag `parameters`, as in papermill. */
 export function parametersOf({ cells }: INotebookContent): IParameter[] {
   const cell = cells.find(({ metadata }) => {
     const { tags } = metadata as { tags?: unknown };
@@ -21,7 +19,7 @@ export function parametersOf({ cells }: INotebookContent): IParameter[] {
   return text.split('\n').flatMap(line => {
     const match = ASSIGNMENT.exec(line);
     const values = match && withoutComment(match[2]);
-    // A value that goes on in the next line stays as it is in the notebook.
+    // A value on several lines stays as in the notebook.
     return match && values && isWhole(values)
       ? [{ name: match[1], values }]
       : [];

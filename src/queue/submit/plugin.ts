@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Clipboard, ICommandPalette } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
@@ -17,9 +14,7 @@ import { joinSentences } from '../../words/format';
 import { jobCommand, saySubmitted } from '../../words/submitWords';
 import { askForJobs } from './submitDialog';
 
-/**
- * Submits jobs by a dialog, whose fields the server names.
- */
+/** Submits jobs with a dialog, whose fields come from the server. */
 export const submitPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:submit-job',
   description: 'Submits jobs to the queue.',
@@ -27,7 +22,7 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
   requires: [IPoolsModel, ICurrentNotebook],
   optional: [IDefaultFileBrowser, ICommandPalette],
   activate: (
-    { commands, serviceManager }: JupyterFrontEnd,
+    { commands, serviceManager },
     model: IPoolsModel,
     current: ICurrentNotebook,
     browser: IDefaultFileBrowser | null,
@@ -79,7 +74,7 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
             if (folder === null) {
               Clipboard.copyToSystem(source);
             } else {
-              // In a line with an exclamation mark, IPython would fill in what is in braces.
+              // After an exclamation mark, IPython would replace braces.
               void commands.execute(CommandIDs.insertCode, {
                 source: `%%bash\n${source}`
               });

@@ -1,7 +1,4 @@
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, showErrorMessage } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
@@ -10,19 +7,16 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { poolOf } from '../../model/contract';
-import type { IPool } from '../../model/contract';
 import type { IJobRequest } from '../../model/submitContract';
 import { CommandIDs, IPoolsModel } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { addToPalette } from '../../ui/palette';
+import { selectedFile } from '../../ui/selectedFile';
 import { parametersOf } from './notebookParameters';
 
-/** What can be run as a job. */
 const KINDS = ['.py', '.sh', '.ipynb'];
 
-/**
- * Runs the current notebook, or a file of the file browser, as a job: the dialog is filled in with it.
- */
+/** Opens the dialog for the current notebook, or for a file of the file browser. */
 export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:run-as-job',
   description: 'Runs notebooks and files as jobs.',
@@ -30,7 +24,7 @@ export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
   requires: [IPoolsModel],
   optional: [IFileBrowserFactory, INotebookTracker, ICommandPalette],
   activate: (
-    { commands, serviceManager }: JupyterFrontEnd,
+    { commands, serviceManager },
     model: IPoolsModel,
     browsers: IFileBrowserFactory | null,
     notebooks: INotebookTracker | null,
@@ -38,26 +32,18 @@ export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const { contents } = serviceManager;
 
-    /** The one file that is selected, if it can be run. */
-    const selected = (): string | null => {
-      const items = [
-        ...(browsers?.tracker.currentWidget?.selectedItems() ?? [])
-      ];
-      const path = items.length === 1 ? items[0].path : '';
-      return KINDS.includes(PathExt.extname(path)) ? path : null;
+    const selected = () =>
+      selectedFile(browsers, path => KINDS.includes(PathExt.extname(path)));
+    /** The number of GPUs that the notebook's ranks have, or would get. */
+    const countGpus = (): number => {
+      const context = notebooks?.currentWidget?.sessionContext;
+      const pool = poolOf(context?.session?.kernel?.id, model.pools.values());
+      if (pool?.ended === null) {
+        // Also those of ranks that run on the CPU because their torch has no CUDA.
+        return new Set(pool.ranks.flatMap(({ gpu }) => gpu?.uuid ?? [])).size;
+      }
+      return model.gpus?.gpus.length ? (model.defaultRanks ?? 1) : 0;
     };
-    /** As many GPUs as the ranks of a notebook have, or would get. */
-    const gpusFor = (kernel: string | undefined): number => {
-      const pool = poolOf(kernel, model.pools.values());
-      const isLive = pool !== null && pool.ended === null;
-      return isLive
-        ? countLeased(pool)
-        : model.gpus?.gpus.length
-          ? (model.defaultRanks ?? 1)
-          : 0;
-    };
-    const kernelId = () =>
-      notebooks?.currentWidget?.sessionContext.session?.kernel?.id;
     const requestFor = async (
       path: string,
       gpus: number
@@ -94,24 +80,20 @@ export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
       save?: () => Promise<void>
     ): Promise<void> => {
       try {
-        // What runs is the file.
         await save?.();
         const request = await requestFor(path, gpus);
         await commands.execute(CommandIDs.submitJob, {
           request: request as ReadonlyPartialJSONObject
         });
       } catch (error) {
-        // Menus would say nothing.
-        await showErrorMessage(
-          trans.__('“%1” cannot be run as a job', path),
-          error instanceof Error ? error : String(error)
-        );
+        const title = trans.__('“%1” cannot be run as a job', path);
+        await showErrorMessage(title, error as Error);
       }
     };
 
     commands.addCommand(CommandIDs.runNotebookAsJob, {
       label: () => {
-        const gpus = gpusFor(kernelId());
+        const gpus = countGpus();
         return gpus
           ? trans._n('Run as Job on %1 GPU…', 'Run as Job on %1 GPUs…', gpus)
           : trans.__('Run as Job…');
@@ -126,7 +108,7 @@ export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
           const { context } = panel;
           const save = () =>
             context.model.dirty ? context.save() : Promise.resolve();
-          const count = typeof gpus === 'number' ? gpus : gpusFor(kernelId());
+          const count = typeof gpus === 'number' ? gpus : countGpus();
           await ask(context.path, count, save);
         }
       }
@@ -157,8 +139,3 @@ export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
     notebooks?.currentChanged.connect(notify);
   }
 };
-
-/** Also those of ranks that run on the CPU, as their torch has no CUDA. */
-function countLeased({ ranks }: IPool): number {
-  return new Set(ranks.flatMap(({ gpu }) => (gpu ? [gpu.uuid] : []))).size;
-}

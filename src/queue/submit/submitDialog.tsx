@@ -6,8 +6,7 @@ import React from 'react';
 import { ApiError } from '../../model/client';
 import type { IApiError } from '../../model/contract';
 import type { IGpu } from '../../model/gpuContract';
-import { draftOf } from '../../model/jobDraft';
-import type { IJobDraft } from '../../model/jobDraft';
+import { draftOf, type IJobDraft } from '../../model/jobDraft';
 import type { JobRequests } from '../../model/queue';
 import type { IJobs } from '../../model/queueContract';
 import type { IJobRequest, ISubmitSchema } from '../../model/submitContract';
@@ -15,13 +14,11 @@ import { trans } from '../../model/trans';
 import { Refusal, SubmitForm } from './submitForm';
 
 interface ISubmitDialogOptions {
-  /** The form's fields; the dialog opens before they come. */
+  /** The dialog opens before it is loaded. */
   schema: Promise<ISubmitSchema>;
-  /** What the form begins with. */
   request: IJobRequest;
   gpus: readonly IGpu[];
   requests: JobRequests;
-  /** What the second button does with what was typed. */
   insert: {
     label: string;
     execute: (request: IJobRequest, schema: ISubmitSchema) => void;
@@ -30,13 +27,12 @@ interface ISubmitDialogOptions {
 
 const FORM = '.jp-dist-SubmitForm';
 
-/** By place of the button. */
 const [CANCEL, INSERT, SUBMIT] = [0, 1, 2];
 
 /**
- * Ask for jobs, until they are in the queue; null if they are not wanted after all.
+ * Submit jobs with a dialog; null if it is cancelled.
  *
- * Rejects with an `ApiError` if the server refuses what was sent after the dialog was closed.
+ * Rejects with an `ApiError` if the server refuses the jobs after the dialog was closed.
  */
 export async function askForJobs(
   options: ISubmitDialogOptions
@@ -61,11 +57,8 @@ class SubmitBody extends ReactWidget {
     );
   }
 
-  /** Null while it is on its way. */
   schema: ISubmitSchema | null = null;
   refusal: IApiError | null = null;
-
-  /** What has been typed; null where something in it is wrong. */
   request: IJobRequest | null = null;
 
   refuse(error: IApiError | null): void {
@@ -107,7 +100,7 @@ class SubmitBody extends ReactWidget {
   private _draft: IJobDraft | null = null;
 }
 
-/** A dialog that stays open while the server refuses what was typed. */
+/** A dialog that stays open if the server refuses the jobs. */
 class SubmitDialog extends Dialog<unknown> {
   constructor(
     private readonly _options: ISubmitDialogOptions,
@@ -118,7 +111,7 @@ class SubmitDialog extends Dialog<unknown> {
       title: trans.__('Submit a job'),
       body: _form,
       defaultButton: SUBMIT,
-      // The form has the focus already when the dialog gives it, once the browser is idle: it stays there.
+      // The form may have the focus already: it stays there.
       focusNodeSelector: `${FORM} :focus, ${FORM}:not(:focus-within) .jp-mod-code`,
       buttons: [
         Dialog.cancelButton({ label: trans.__('Cancel') }),
@@ -134,11 +127,11 @@ class SubmitDialog extends Dialog<unknown> {
     this.node.tabIndex = -1;
   }
 
-  /** The answer to what was sent, also if the dialog is closed before it comes. */
+  /** The server's answer, also if the dialog was closed before. */
   submitted: Promise<IJobs> | null = null;
 
   handleEvent(event: Event): void {
-    // Enter in a line of text submits; elsewhere in the form it does what it does there.
+    // In the form, Enter submits only in a line of text.
     const isOurs =
       event instanceof KeyboardEvent &&
       event.key === 'Enter' &&
@@ -152,7 +145,7 @@ class SubmitDialog extends Dialog<unknown> {
 
   protected onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
-    // What is typed before the form has come goes to no notebook.
+    // Until the form is loaded, no notebook gets the keys.
     this.node.focus();
   }
 
@@ -177,7 +170,7 @@ class SubmitDialog extends Dialog<unknown> {
       if (!(error instanceof ApiError)) {
         throw error;
       }
-      // Without a form to say it in, who has asked is told.
+      // Without the form, the caller shows it.
       if (!this.isDisposed) {
         this.submitted = null;
         this._form.refuse(error);

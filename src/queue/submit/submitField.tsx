@@ -1,25 +1,23 @@
-import { HTMLSelect } from '@jupyterlab/ui-components';
-import React, { useId } from 'react';
+import { Button, HTMLSelect } from '@jupyterlab/ui-components';
+import React, { useId, useState } from 'react';
 
 import { labelOf } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
-import type { IJobDraft } from '../../model/jobDraft';
+import type { IJobDraft, IParameter } from '../../model/jobDraft';
 import type { ISubmitField } from '../../model/submitContract';
 import { trans } from '../../model/trans';
-import { ParameterTable } from './parameterTable';
+import { focusFirst } from '../../ui/controls';
 
-export interface ISubmitFieldProps {
+interface ISubmitFieldProps {
   name: string;
   field: ISubmitField;
   draft: IJobDraft;
   change: (draft: IJobDraft) => void;
-  /** What is wrong with it. */
   error: string | null;
-  /** Those of the machine. */
   gpus: readonly IGpu[];
 }
 
-/** What a control has, so that its label, its error and its description are read with it. */
+/** Connects a control to its label, error and description. */
 interface IWidgetProps extends ISubmitFieldProps {
   aria: { id: string; 'aria-describedby': string; 'aria-invalid': boolean };
 }
@@ -37,20 +35,19 @@ const WIDGETS: Record<string, (props: IWidgetProps) => JSX.Element> = {
   parameters: ParameterTable
 };
 
-/** A newer server may have fields that we cannot draw. */
+/** A newer server may have fields of other kinds. */
 export function isDrawable(field: ISubmitField): boolean {
   return field['x-widget'] in WIDGETS;
 }
 
-/**
- * One field of the dialog: its label, its control, what it is about, and what is wrong.
- */
+/** One field of the dialog: its label, control, description and error. */
 export function SubmitField(props: ISubmitFieldProps): JSX.Element {
   const { field, error } = props;
   const id = useId();
   const widget = field['x-widget'];
   const Widget = WIDGETS[widget];
   const isGroup = widget === 'gpu_ids' || widget === 'parameters';
+  const Label = isGroup ? 'span' : 'label';
   const aria = {
     id,
     'aria-describedby': `${id}hint ${id}error`,
@@ -61,15 +58,12 @@ export function SubmitField(props: ISubmitFieldProps): JSX.Element {
       className={`jp-dist-SubmitField jp-mod-${widget}`}
       {...(isGroup ? { role: 'group', 'aria-labelledby': `${id}label` } : {})}
     >
-      {isGroup ? (
-        <span id={`${id}label`} className="jp-dist-SubmitField-label">
-          {field.title}
-        </span>
-      ) : (
-        <label htmlFor={id} className="jp-dist-SubmitField-label">
-          {field.title}
-        </label>
-      )}
+      <Label
+        className="jp-dist-SubmitField-label"
+        {...(isGroup ? { id: `${id}label` } : { htmlFor: id })}
+      >
+        {field.title}
+      </Label>
       <div className="jp-dist-SubmitField-control">
         <Widget {...props} aria={aria} />
         <p id={`${id}hint`} className="jp-dist-quiet">
@@ -81,6 +75,13 @@ export function SubmitField(props: ISubmitFieldProps): JSX.Element {
       </div>
     </div>
   );
+}
+
+function setText(
+  { name, draft, change }: ISubmitFieldProps,
+  text: string
+): void {
+  change({ ...draft, texts: { ...draft.texts, [name]: text } });
 }
 
 function TextWidget(props: IWidgetProps): JSX.Element {
@@ -102,14 +103,13 @@ function TextWidget(props: IWidgetProps): JSX.Element {
 }
 
 function LinesWidget(props: IWidgetProps): JSX.Element {
-  const { name, draft, aria } = props;
   return (
     <textarea
-      {...aria}
+      {...props.aria}
       className="jp-dist-Input jp-mod-code"
       rows={2}
       spellCheck={false}
-      value={draft.texts[name] ?? ''}
+      value={props.draft.texts[props.name] ?? ''}
       onChange={({ target }) => setText(props, target.value)}
     />
   );
@@ -156,11 +156,16 @@ function GpusWidget(props: IWidgetProps): JSX.Element {
   );
 }
 
-/** GPUs that will do, to be picked. */
 function ChipsWidget(props: IWidgetProps): JSX.Element {
   const { name, draft, gpus } = props;
   const picked = (draft.texts[name] ?? '').split(',').filter(Boolean);
   const labels = gpus.map(labelOf).map(String);
+  const pick = (label: string, isPicked: boolean) => {
+    const all = labels.filter(one =>
+      one === label ? isPicked : picked.includes(one)
+    );
+    setText(props, all.join());
+  };
   return (
     <span className="jp-dist-SubmitChips">
       {labels.map(label => (
@@ -169,16 +174,7 @@ function ChipsWidget(props: IWidgetProps): JSX.Element {
             type="checkbox"
             aria-label={trans.__('GPU %1', label)}
             checked={picked.includes(label)}
-            onChange={({ target }) =>
-              setText(
-                props,
-                labels
-                  .filter(one =>
-                    one === label ? target.checked : picked.includes(one)
-                  )
-                  .join()
-              )
-            }
+            onChange={({ target }) => pick(label, target.checked)}
           />
           {label}
         </label>
@@ -187,9 +183,66 @@ function ChipsWidget(props: IWidgetProps): JSX.Element {
   );
 }
 
-function setText(
-  { name, draft, change }: ISubmitFieldProps,
-  text: string
-): void {
-  change({ ...draft, texts: { ...draft.texts, [name]: text } });
+/** A row for each parameter; several values make a job each. */
+function ParameterTable({ draft, change }: IWidgetProps): JSX.Element {
+  const { parameters } = draft;
+  const [isAdding, setIsAdding] = useState(false);
+  const set = (parameters: IParameter[]) => change({ ...draft, parameters });
+  const edit = (index: number, changes: Partial<IParameter>) =>
+    set(
+      parameters.map((one, i) => (i === index ? { ...one, ...changes } : one))
+    );
+  return (
+    <div className="jp-dist-Parameters">
+      {parameters.map(({ name, values }, index) => (
+        <div key={index} className="jp-dist-Parameters-row">
+          <input
+            className="jp-dist-Input jp-mod-code"
+            aria-label={trans.__('Name of parameter %1', index + 1)}
+            placeholder={trans.__('name')}
+            spellCheck={false}
+            // The user goes on in a new row.
+            autoFocus={isAdding}
+            value={name}
+            onChange={({ target }) =>
+              edit(index, { name: target.value.trim() })
+            }
+          />
+          <span aria-hidden>=</span>
+          <input
+            className="jp-dist-Input jp-mod-code"
+            aria-label={trans.__('Values of parameter %1', index + 1)}
+            placeholder="0.1, 0.01"
+            spellCheck={false}
+            value={values}
+            onChange={({ target }) => edit(index, { values: target.value })}
+          />
+          <Button
+            small
+            type="button"
+            aria-label={trans.__('Remove parameter %1', name || index + 1)}
+            onClick={({ currentTarget }) => {
+              focusFirst(
+                currentTarget.closest<HTMLElement>('.jp-dist-Parameters'),
+                'button'
+              );
+              set(parameters.filter((_, i) => i !== index));
+            }}
+          >
+            ×
+          </Button>
+        </div>
+      ))}
+      <button
+        type="button"
+        className="jp-dist-Link"
+        onClick={() => {
+          setIsAdding(true);
+          set([...parameters, { name: '', values: '' }]);
+        }}
+      >
+        {trans.__('Add parameter')}
+      </button>
+    </div>
+  );
 }

@@ -8,8 +8,7 @@ import React, {
 } from 'react';
 
 import { labelOf } from '../../model/cards';
-import { readDraft } from '../../model/jobDraft';
-import type { IJobDraft } from '../../model/jobDraft';
+import { readDraft, type IJobDraft } from '../../model/jobDraft';
 import type { JobRequests } from '../../model/queue';
 import { joinWords } from '../../model/shellWords';
 import { serverTime } from '../../model/serverTime';
@@ -25,30 +24,22 @@ import { joinSentences } from '../../words/format';
 import { jobOptions, sayLeftBraces, sayPlan } from '../../words/submitWords';
 import { isDrawable, SubmitField } from './submitField';
 
-/** Milliseconds without a change before the server is asked. */
-const PAUSE = 300;
-
 interface ISubmitFormProps {
   schema: ISubmitSchema;
   draft: IJobDraft;
   gpus: readonly IGpu[];
   requests: JobRequests;
-  /** Why the jobs were refused. */
   refusal: IApiError | null;
-  /** What has been typed; null where something in it is wrong. */
   onChange: (request: IJobRequest | null) => void;
 }
 
-/** What the server says of a request. */
 interface IAnswer {
   key: string;
   plan: IJobPlan | null;
   error: IApiError | null;
 }
 
-/**
- * Asks for what the server's schema names, and says what would become of it.
- */
+/** The fields of the server's schema, and what would happen to the jobs. */
 export function SubmitForm(props: ISubmitFormProps): JSX.Element {
   const { schema, gpus, requests, refusal, onChange } = props;
   const [draft, setDraft] = useState(props.draft);
@@ -70,12 +61,13 @@ export function SubmitForm(props: ISubmitFormProps): JSX.Element {
       return;
     }
     let isWanted = true;
+    // Ask once the user stops typing.
     const timer = setTimeout(() => {
       requests.planJobs(JSON.parse(key) as IJobRequest).then(
         plan => isWanted && setAnswer({ key, plan, error: null }),
         (error: IApiError) => isWanted && setAnswer({ key, plan: null, error })
       );
-    }, PAUSE);
+    }, 300);
     return () => {
       isWanted = false;
       clearTimeout(timer);
@@ -163,10 +155,13 @@ interface IOutlookProps extends ISubmitFormProps {
   isAsking: boolean;
 }
 
-/** What would become of the jobs, or why they are refused. */
+/** When the jobs would start, or why they are refused. */
 function Outlook(props: IOutlookProps): JSX.Element {
   const { plan, error, isAsking, gpus } = props;
   const more = plan ? plan.count - plan.commands.length : 0;
+  const labels = gpus
+    .filter(({ uuid }) => plan?.gpus.includes(uuid))
+    .map(labelOf);
   const leftBraces = plan && sayLeftBraces(plan);
   return (
     <div className="jp-dist-Outlook" role="status" aria-busy={isAsking}>
@@ -175,15 +170,13 @@ function Outlook(props: IOutlookProps): JSX.Element {
       ) : plan ? (
         <>
           <p>
-            <strong>{sayPlan(plan, labelsOf(plan, gpus), serverTime())}</strong>
+            <strong>{sayPlan(plan, labels.join(', '), serverTime())}</strong>
           </p>
           {leftBraces && <p className="jp-dist-warn">{leftBraces}</p>}
           {plan.count > 1 && (
             <pre className="jp-dist-Log" tabIndex={0}>
-              {[
-                ...plan.commands,
-                ...(more > 0 ? [trans.__('… and %1 more', more)] : [])
-              ].join('\n')}
+              {plan.commands.join('\n')}
+              {more > 0 && `\n${trans.__('… and %1 more', more)}`}
             </pre>
           )}
         </>
@@ -205,11 +198,4 @@ export function Refusal({ error }: { error: IApiError }): JSX.Element {
       {error.hint && <p>{error.hint}</p>}
     </>
   );
-}
-
-function labelsOf(plan: IJobPlan, gpus: readonly IGpu[]): string {
-  return gpus
-    .filter(({ uuid }) => plan.gpus.includes(uuid))
-    .map(labelOf)
-    .join(', ');
 }

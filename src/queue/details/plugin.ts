@@ -1,8 +1,5 @@
 import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
-import type {
-  JupyterFrontEnd,
-  JupyterFrontEndPlugin
-} from '@jupyterlab/application';
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import {
   MainAreaWidget,
   showErrorMessage,
@@ -16,19 +13,19 @@ import { notebookIcon } from '@jupyterlab/ui-components';
 
 import { ApiError } from '../../model/client';
 import { ENDED } from '../../model/queueContract';
-import type { IJobEvent } from '../../model/queueContract';
 import { CommandIDs, IPoolsModel } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { addToShell } from '../../ui/addToShell';
-import { LiveNotebook } from './liveNotebook';
-import { NotebookHead } from './notebookHead';
+import { ranksIcon } from '../../ui/icons';
+import { JobWidget } from './jobDetails';
+import { LiveNotebook, NotebookHead } from './liveNotebook';
 
-/**
- * Shows the notebook of a job that runs, and opens that of one that has ended.
- */
-export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
-  id: 'jupyter-dist-server:job-notebook',
-  description: 'Shows the notebooks that jobs write.',
+const NOTEBOOK = 'jupyter-dist-job-notebook-';
+
+/** Shows jobs, and the notebooks that they write, in tabs of the main area. */
+export const detailsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist-server:job-details',
+  description: 'Shows single jobs of the queue, and their notebooks, in tabs.',
   autoStart: true,
   requires: [
     IPoolsModel,
@@ -38,34 +35,67 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
   ],
   optional: [ILayoutRestorer, ILabShell],
   activate: (
-    { commands, serviceManager, shell }: JupyterFrontEnd,
-    { queue }: IPoolsModel,
+    { commands, serviceManager, shell },
+    model: IPoolsModel,
     contentFactory: NotebookPanel.IContentFactory,
     rendermime: IRenderMimeRegistry,
     translator: ITranslator,
     restorer: ILayoutRestorer | null,
     labShell: ILabShell | null
   ): void => {
-    const tracker = new WidgetTracker<MainAreaWidget<LiveNotebook>>({
+    const { queue } = model;
+    const { sanitizer } = rendermime;
+    const jobs = new WidgetTracker<MainAreaWidget<JobWidget>>({
+      namespace: 'jupyter-dist-jobs'
+    });
+    commands.addCommand(CommandIDs.openJob, {
+      label: trans.__('Show Details'),
+      caption: trans.__('Show this job, and what it prints.'),
+      isVisible: ({ job }) => typeof job === 'string',
+      execute: async ({ job }) => {
+        if (typeof job !== 'string') {
+          return;
+        }
+        let widget = jobs.find(({ content }) => content.job === job);
+        if (!widget) {
+          const content = new JobWidget({
+            ...{ job, model, commands, sanitizer }
+          });
+          widget = new MainAreaWidget({ content });
+          widget.id = `jupyter-dist-job-${job}`;
+          widget.title.icon = ranksIcon;
+          widget.title.closable = true;
+          widget.toolbar.hide();
+          await jobs.add(widget);
+        }
+        addToShell(shell, labShell, widget);
+        shell.activateById(widget.id);
+      }
+    });
+    void restorer?.restore(jobs, {
+      command: CommandIDs.openJob,
+      args: ({ content }) => ({ job: content.job }),
+      name: ({ content }) => content.job
+    });
+
+    const notebooks = new WidgetTracker<MainAreaWidget<LiveNotebook>>({
       namespace: 'jupyter-dist-job-notebooks'
     });
-    const idOf = (job: string) => `jupyter-dist-job-notebook-${job}`;
     const openFile = (path: string) =>
       commands.execute('docmanager:open', { path });
-
     const make = (job: string, path: string): MainAreaWidget<LiveNotebook> => {
       const { contents } = serviceManager;
       const hasEnded = () =>
         queue.requests.jobDetails(job).then(
           details => ENDED.includes(details.job.state),
-          // It is gone, or else the server does not respond now.
+          // It was deleted; after another error, it may still run.
           error => error instanceof ApiError && error.status === 404
         );
       const content = new LiveNotebook({
         ...{ path, contents, hasEnded, rendermime, contentFactory, translator }
       });
       const widget = new MainAreaWidget({ content });
-      widget.id = idOf(job);
+      widget.id = `${NOTEBOOK}${job}`;
       widget.title.label = PathExt.basename(path);
       widget.title.caption = trans.__('Notebook of job %1', job);
       widget.title.icon = notebookIcon;
@@ -77,20 +107,15 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
       });
       widget.contentHeader.addWidget(head);
       content.stateChanged.connect((_, state) => head.tell(state));
-      const onHappened = (_: unknown, events: readonly IJobEvent[]) => {
-        if (
-          events.some(
-            ({ label, state }) => label === job && state === 'RUNNING'
-          )
-        ) {
-          content.follow();
+      queue.happened.connect((_, events) => {
+        for (const { label, state } of events) {
+          if (label === job && state === 'RUNNING') {
+            content.follow();
+          }
         }
-      };
-      queue.happened.connect(onHappened);
-      widget.disposed.connect(() => queue.happened.disconnect(onHappened));
+      }, content);
       return widget;
     };
-
     commands.addCommand(CommandIDs.openJobNotebook, {
       label: trans.__('Open Notebook'),
       caption: trans.__('Show the notebook that this job writes.'),
@@ -107,15 +132,15 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
             }
             return;
           }
-          let widget = tracker.find(({ id }) => id === idOf(job));
-          // Not at each load of the page: a tab that is restored stays what it was.
+          let widget = notebooks.find(({ id }) => id === `${NOTEBOOK}${job}`);
+          // When the page is reloaded, no file is opened instead of the tab.
           if (!widget && !restored && ENDED.includes(now.state)) {
             await openFile(notebook);
             return;
           }
           if (!widget) {
             widget = make(job, notebook);
-            await tracker.add(widget);
+            await notebooks.add(widget);
             addToShell(shell, labShell, widget);
           } else {
             widget.content.follow();
@@ -123,20 +148,19 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
           shell.activateById(widget.id);
         } catch (error) {
           if (restored) {
-            // Nobody asked for it now; the tab is forgotten.
-            throw error;
+            throw error; // the tab is forgotten
           }
-          // Buttons would say nothing.
-          await showErrorMessage(
-            trans.__('The notebook of job %1 could not be opened', job),
-            error instanceof Error ? error : String(error)
+          const title = trans.__(
+            'The notebook of job %1 could not be opened',
+            job
           );
+          await showErrorMessage(title, error as Error);
         }
       }
     });
-    void restorer?.restore(tracker, {
+    void restorer?.restore(notebooks, {
       command: CommandIDs.openJobNotebook,
-      args: ({ id }) => ({ job: id.slice(idOf('').length), restored: true }),
+      args: ({ id }) => ({ job: id.slice(NOTEBOOK.length), restored: true }),
       name: ({ id }) => id
     });
   }

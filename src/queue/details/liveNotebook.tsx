@@ -1,19 +1,16 @@
 import type { INotebookContent } from '@jupyterlab/nbformat';
 import { NotebookModel, StaticNotebook } from '@jupyterlab/notebook';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
-import { ServerConnection } from '@jupyterlab/services';
-import type { Contents } from '@jupyterlab/services';
+import { ServerConnection, type Contents } from '@jupyterlab/services';
 import type { ITranslator } from '@jupyterlab/translation';
-import { JSONExt } from '@lumino/coreutils';
-import type { JSONValue } from '@lumino/coreutils';
+import { Button, ReactWidget } from '@jupyterlab/ui-components';
+import { JSONExt, type JSONValue } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
+import React from 'react';
 
-/** Milliseconds between two looks at the file. */
-const PAUSE = 2000;
+import { trans } from '../../model/trans';
 
-/**
- * A notebook that a job writes, cell by cell: it is shown as it grows, and cannot be changed.
- */
+/** Shows a notebook while a job writes it, cell by cell; it is read-only. */
 export class LiveNotebook extends StaticNotebook {
   constructor(private readonly _live: LiveNotebook.IOptions) {
     super({
@@ -24,7 +21,7 @@ export class LiveNotebook extends StaticNotebook {
         getMimeTypeByLanguage: () => 'text/x-ipython',
         getMimeTypeByFilePath: () => 'text/x-ipython'
       },
-      // Windowed, JupyterLab 4.2 hides a cell that takes the place of another.
+      // With other modes, JupyterLab 4.2 hides a cell that replaces another.
       notebookConfig: {
         ...StaticNotebook.defaultNotebookConfig,
         windowingMode: 'defer'
@@ -32,18 +29,17 @@ export class LiveNotebook extends StaticNotebook {
       translator: _live.translator
     });
     this.addClass('jp-dist-LiveNotebook');
-    // Its items would be about another notebook.
+    // The context menu is for the current notebook.
     this.node.dataset.jpSuppressContextMenu = '';
     this.model = new NotebookModel({ translator: _live.translator });
     this._timer = setInterval(() => {
       if (!this._isDone && this.isVisible && !document.hidden) {
         void this._look();
       }
-    }, PAUSE);
+    }, 2000);
     void this._look();
   }
 
-  /** Emitted when the state below is another one. */
   readonly stateChanged = new Signal<this, LiveNotebook.State>(this);
 
   dispose(): void {
@@ -53,7 +49,7 @@ export class LiveNotebook extends StaticNotebook {
     model?.dispose();
   }
 
-  /** Look again, at a job that may have been queued again. */
+  /** Follow the job again, which may have been requeued. */
   follow(): void {
     this._isDone = false;
     void this._look();
@@ -65,7 +61,7 @@ export class LiveNotebook extends StaticNotebook {
     }
     this._isLooking = true;
     try {
-      // Before the file: when the job has ended, all is in it.
+      // This must be first: after the job's end, the file is complete.
       const hasEnded = await this._live.hasEnded();
       const isCurrent = await this._read();
       if (this.isDisposed) {
@@ -81,7 +77,7 @@ export class LiveNotebook extends StaticNotebook {
     }
   }
 
-  /** Answers whether all is shown that is in the file now. */
+  /** Answers whether the complete file is shown. */
   private async _read(): Promise<boolean> {
     const { contents, path } = this._live;
     try {
@@ -101,13 +97,13 @@ export class LiveNotebook extends StaticNotebook {
       if (!(error instanceof ResponseError || error instanceof NetworkError)) {
         throw error;
       }
-      // It is half written, or the server does not respond, unless it is not there yet.
+      // Other errors: it is half written, or the server does not respond.
       return error instanceof ResponseError && error.response.status === 404;
     }
     return true;
   }
 
-  /** Only cells that are other ones than before are drawn again. */
+  /** Draw only cells that have changed. */
   private _show(content: INotebookContent): void {
     const { model } = this;
     const cells = content.cells.map(cell => ({
@@ -135,7 +131,6 @@ export class LiveNotebook extends StaticNotebook {
   private _cells: INotebookContent['cells'] = [];
   private _modified: string | null = null;
   private _isLooking = false;
-  /** Whether nothing more will be written. */
   private _isDone = false;
 }
 
@@ -146,10 +141,48 @@ export namespace LiveNotebook {
   export interface IOptions {
     path: string;
     contents: Contents.IManager;
-    /** Whether the job has. */
     hasEnded: () => Promise<boolean>;
     rendermime: IRenderMimeRegistry;
     contentFactory: StaticNotebook.IContentFactory;
     translator: ITranslator;
   }
+}
+
+/** The line above the notebook: why it is read-only, and a button after the job's end. */
+export class NotebookHead extends ReactWidget {
+  constructor(
+    private readonly _job: string,
+    private readonly _open: () => void
+  ) {
+    super();
+    this.addClass('jp-dist-NotebookHead');
+  }
+
+  tell(state: LiveNotebook.State): void {
+    if (state !== this._state) {
+      this._state = state;
+      this.update();
+    }
+  }
+
+  protected render(): JSX.Element {
+    const [job, state] = [this._job, this._state];
+    const words = {
+      missing: trans.__('Job %1 has not written its notebook yet.', job),
+      running: trans.__('Read-only: job %1 is writing this notebook.', job),
+      ended: trans.__('Read-only: job %1 has ended.', job)
+    };
+    return (
+      <>
+        <p role="status">{words[state]}</p>
+        {state === 'ended' && (
+          <Button small onClick={this._open}>
+            {trans.__('Open as document')}
+          </Button>
+        )}
+      </>
+    );
+  }
+
+  private _state: LiveNotebook.State = 'missing';
 }
