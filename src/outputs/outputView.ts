@@ -54,9 +54,9 @@ export class OutputView {
   }
 
   /** The view of an output area; it stays when the cell runs again, and so does its tab. */
-  static of(area: OutputArea): OutputView | null {
+  static of(area: OutputArea, isToMake = false): OutputView | null {
     let view = views.get(area);
-    if (!view && trans) {
+    if (!view && isToMake) {
       view = new OutputView(area);
       views.set(area, view);
     }

@@ -53,7 +53,7 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     if (!area) {
       return;
     }
-    this._view = header && OutputView.of(area);
+    this._view = header && OutputView.of(area, true);
     if (header) {
       this._view?.begin(header, this);
     } else {
