@@ -3,7 +3,6 @@ import type { IOutputModel } from '@jupyterlab/rendermime';
 import { Signal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
 
-import { trans } from '../model/trans';
 import { kindOf, makeItem, textOf } from './item';
 import type { IHeader, Item } from './item';
 import { Owners, ranksOf } from './labels';
