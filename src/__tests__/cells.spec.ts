@@ -1,7 +1,6 @@
 import { createStandaloneCell } from '@jupyter/ydoc';
 import type { YCodeCell } from '@jupyter/ydoc';
 import type { Cell } from '@jupyterlab/cells';
-import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
 import { CellEdge } from '../notebook/cells/cellEdges';
@@ -11,8 +10,6 @@ import {
   toggled,
   whereRuns
 } from '../notebook/cells/magic';
-
-const trans = nullTranslator.load('');
 
 describe('whereRuns', () => {
   it.each([
@@ -26,7 +23,7 @@ describe('whereRuns', () => {
     ['%%rank ::2', '::2', 'Runs on ranks ::2']
   ])('%j is on %s', (source, where, words) => {
     expect(whereRuns(source)).toBe(where);
-    expect(sayWhere(where, trans)).toBe(words);
+    expect(sayWhere(where)).toBe(words);
   });
 
   it.each([
@@ -94,7 +91,7 @@ describe('CellEdge', () => {
     }) as YCodeCell;
     cell = new Widget();
     Object.assign(cell, { model: { sharedModel: source } });
-    return new CellEdge(cell as Cell, trans, () => isMode, moved);
+    return new CellEdge(cell as Cell, () => isMode, moved);
   }
 
   const label = () =>

@@ -1,5 +1,3 @@
-import { nullTranslator } from '@jupyterlab/translation';
-
 import { ApiError, Client } from '../model/client';
 import { FakeServer } from './fakeServer';
 import { makePool } from './samples';
@@ -10,7 +8,7 @@ describe('Client', () => {
 
   beforeEach(async () => {
     server = await FakeServer.start();
-    client = new Client(server.settings, nullTranslator.load(''));
+    client = new Client(server.settings);
   });
 
   afterEach(() => server.stop());
@@ -61,7 +59,7 @@ describe('Client', () => {
   });
 
   it('says when the server does not respond', async () => {
-    const gone = new Client(server.settings, nullTranslator.load(''));
+    const gone = new Client(server.settings);
     await server.stop();
     await expect(gone.status()).rejects.toMatchObject({
       code: 'unreachable',
@@ -73,7 +71,7 @@ describe('Client', () => {
   it('hands the token to the stream only where cookies do not reach', () => {
     expect(client.streamUrl).toMatch(/stream\?token=secret%20token$/);
     const settings = { ...server.settings, appendToken: false };
-    expect(new Client(settings, nullTranslator.load('')).streamUrl).toMatch(
+    expect(new Client(settings).streamUrl).toMatch(
       /\/base\/jupyter-dist\/stream$/
     );
   });

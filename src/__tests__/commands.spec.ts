@@ -1,5 +1,4 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
 import { commandsPlugin } from '../panel/commands';
@@ -21,7 +20,7 @@ function addCommands(
 ): CommandRegistry {
   const commands = new CommandRegistry();
   const app = { commands } as JupyterFrontEnd;
-  void commandsPlugin.activate(app, model, model, start, nullTranslator, null);
+  void commandsPlugin.activate(app, model, model, start, null);
   return commands;
 }
 

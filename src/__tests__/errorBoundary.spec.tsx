@@ -21,8 +21,8 @@ beforeEach(() => {
 afterEach(() => jest.restoreAllMocks());
 
 it('a part that throws says so in a sentence, to be copied and tried again', () => {
-  show({}, ({ trans }) => (
-    <ErrorBoundary trans={trans}>
+  show({}, () => (
+    <ErrorBoundary>
       <Fragile />
     </ErrorBoundary>
   ));
@@ -36,8 +36,8 @@ it('a part that throws says so in a sentence, to be copied and tried again', () 
 });
 
 it('says nothing where there is no room', () => {
-  show({}, ({ trans }) => (
-    <ErrorBoundary trans={trans} isSilent>
+  show({}, () => (
+    <ErrorBoundary isSilent>
       <Fragile />
     </ErrorBoundary>
   ));

@@ -1,7 +1,6 @@
 import { CodeCell, CodeCellModel } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { NBTestUtils } from '@jupyterlab/notebook/lib/testutils';
-import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import { Widget } from '@lumino/widgets';
 
@@ -24,8 +23,7 @@ function setUp() {
     sessionContext: { session: { kernel: { id: 'k1' } } }
   } as unknown as NotebookPanel;
   const commands = new CommandRegistry();
-  const trans = nullTranslator.load('');
-  const actions = new FailureActions({ panel, model, commands, trans });
+  const actions = new FailureActions({ panel, model, commands });
   return { actions, cell, model };
 }
 

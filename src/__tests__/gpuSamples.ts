@@ -24,7 +24,6 @@ export function makeGpu(index: number, changes: Partial<IGpu> = {}): IGpu {
     name: 'NVIDIA H100 80GB',
     memory_total: 80 * 2 ** 30,
     pci_bus_id: `0000:0${index}:00.0`,
-    compute_capability: '9.0',
     mig: null,
     parent: null,
     ...changes
@@ -74,7 +73,6 @@ export function makeUsage(rank: number, changes: Partial<IUsage> = {}): IUsage {
     host_pid: 1000 + rank,
     cpu: 50,
     memory: 2 ** 30,
-    gpu_uuid: null,
     allocated: null,
     reserved: null,
     call: null,

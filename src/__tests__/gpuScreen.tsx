@@ -4,7 +4,7 @@ import type { IGpusMessage, TelemetryMessage } from '../model/gpuContract';
 import { Telemetry } from '../model/telemetry';
 import { GpuList } from '../panel/gpus/gpuList';
 import { FakeStream } from './gpuSamples';
-import type { IFakeModel } from './samples';
+import type { Changes } from './samples';
 import { host, show } from './screen';
 
 let stream: FakeStream;
@@ -12,7 +12,7 @@ let stream: FakeStream;
 /** Show the GPUs when the server has said this. */
 export function showGpus(
   message: IGpusMessage,
-  changes: Partial<IFakeModel> = {},
+  changes: Changes = {},
   Part: Parameters<typeof show>[1] = GpuList
 ): void {
   stream = new FakeStream();

@@ -1,5 +1,4 @@
 import { Sanitizer } from '@jupyterlab/apputils';
-import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import { Widget } from '@lumino/widgets';
 import React, { act } from 'react';
@@ -15,11 +14,9 @@ import { makeInventory } from './gpuSamples';
 import { ATTEMPT, FakeQueue, makeDetails, makeLines } from './queueSamples';
 import { makeModel, until } from './samples';
 
-const trans = nullTranslator.load('');
-
 describe('the words about a job', () => {
   const say = (...args: Parameters<typeof makeDetails>) =>
-    sayJob(makeDetails(...args).job, 160, trans);
+    sayJob(makeDetails(...args).job, 160);
 
   it.each([
     [{ state: 'COMPLETED' } as const, 'Job 12 train.py has completed.'],
@@ -42,15 +39,15 @@ describe('the words about a job', () => {
   });
 
   it('say what an attempt used', () => {
-    expect(sayAttempt(ATTEMPT, 160, trans)).toMatch(
+    expect(sayAttempt(ATTEMPT, 160)).toMatch(
       /^FAILED exit code 3 · started .* · 1 min · GPU load 50 %, at most 80 % · memory up to 2.0 GiB$/
     );
-    expect(sayAttempt({ ...ATTEMPT, usage: {} }, 160, trans)).not.toMatch(
+    expect(sayAttempt({ ...ATTEMPT, usage: {} }, 160)).not.toMatch(
       /GPU|Infinity/
     );
     const [usage] = Object.values(ATTEMPT.usage);
     const untold = { 'GPU-0': { ...usage, memory_peak: 0 } };
-    expect(sayAttempt({ ...ATTEMPT, usage: untold }, 160, trans)).toMatch(
+    expect(sayAttempt({ ...ATTEMPT, usage: untold }, 160)).toMatch(
       /GPU load 50 %, at most 80 %$/
     );
   });
@@ -74,7 +71,7 @@ describe('JobDetails', () => {
     act(() => {
       root.render(
         <JobDetails
-          {...{ job: '12', commands, onName, trans }}
+          {...{ job: '12', commands, onName }}
           model={makeModel({ queue, gpus: makeInventory() })}
           clock={clock}
           sanitizer={new Sanitizer()}
@@ -213,7 +210,7 @@ describe('JobDetails', () => {
 
   it('follows the queue only while its tab is in sight', () => {
     const widget = new JobWidget({
-      ...{ job: '12', commands: new CommandRegistry(), trans },
+      ...{ job: '12', commands: new CommandRegistry() },
       model: makeModel({ queue }),
       sanitizer: new Sanitizer()
     });

@@ -1,5 +1,3 @@
-import { nullTranslator } from '@jupyterlab/translation';
-
 import { draftOf, readDraft } from '../model/jobDraft';
 import type { IJobDraft } from '../model/jobDraft';
 import { joinWords, splitWords } from '../model/shellWords';
@@ -12,11 +10,9 @@ import {
 } from '../words/submitWords';
 import { makeJob, makePlan, SCHEMA } from './queueSamples';
 
-const trans = nullTranslator.load('');
-
 function read(changes: Partial<IJobDraft>) {
   const draft = { ...draftOf(SCHEMA, {}), ...changes };
-  return readDraft(SCHEMA, draft, trans);
+  return readDraft(SCHEMA, draft);
 }
 
 describe('splitWords', () => {
@@ -43,7 +39,7 @@ describe('readDraft', () => {
   it('keeps what the form does not show', () => {
     const request = { command: ['true'], share: true, gpu_memory: '20G' };
     const draft = draftOf(SCHEMA, request);
-    expect(readDraft(SCHEMA, draft, trans).request).toEqual(request);
+    expect(readDraft(SCHEMA, draft).request).toEqual(request);
     expect(jobCommand(request, SCHEMA, '')).toBe(
       'jdist submit --share --gpu-memory 20G true'
     );
@@ -124,7 +120,7 @@ describe('readDraft', () => {
       }
     ]
   ])('asks for the same again: %j', request => {
-    const read = readDraft(SCHEMA, draftOf(SCHEMA, request), trans);
+    const read = readDraft(SCHEMA, draftOf(SCHEMA, request));
     expect(read).toEqual({ request, errors: {} });
   });
 });
@@ -161,8 +157,7 @@ describe('the words of a submission', () => {
   });
 
   it('tell when a job would start', () => {
-    const say = (changes: object) =>
-      sayPlan(makePlan(changes), '0, 1', 1000, trans);
+    const say = (changes: object) => sayPlan(makePlan(changes), '0, 1', 1000);
     expect(say({})).toBe('Starts now');
     expect(say({ gpus: ['a', 'b'] })).toBe('Starts now on GPUs 0, 1');
     const waits = { starts_now: false, place: 3 };
@@ -192,14 +187,14 @@ describe('the words of a submission', () => {
     ["bash -c 'echo ${HOME} {1..3} {}'", /^$/]
   ])('warn of names in braces: %s', (command, warning) => {
     const plan = makePlan({ commands: [command] });
-    expect(sayLeftBraces(plan, trans)).toMatch(warning);
+    expect(sayLeftBraces(plan)).toMatch(warning);
   });
 
   it('tell what was submitted', () => {
     const jobs = [makeJob(), makeJob({ label: '13' })];
-    expect(saySubmitted(jobs.slice(1), trans)).toBe(
+    expect(saySubmitted(jobs.slice(1))).toBe(
       'Job 13 train.py is in the queue.'
     );
-    expect(saySubmitted(jobs, trans)).toBe('Jobs 12 … 13 are in the queue.');
+    expect(saySubmitted(jobs)).toBe('Jobs 12 … 13 are in the queue.');
   });
 });

@@ -30,7 +30,6 @@ const specs = (kernel: string): KernelSpec.ISpecModels => ({
   default: kernel,
   kernelspecs: { ir: r, python3: python, torch }
 });
-const trans = nullTranslator.load('');
 
 describe('pythonKernel', () => {
   it('is the default one, unless that is not Python', () => {
@@ -72,7 +71,7 @@ describe('launcherPlugin', () => {
     expect(contents.save).toHaveBeenCalledWith('Untitled.ipynb', {
       type: 'notebook',
       format: 'json',
-      content: makeContent(firstCells(trans), torch)
+      content: makeContent(firstCells(), torch)
     });
     expect(opened).toHaveBeenCalledWith({ path: 'Untitled.ipynb' });
   });
@@ -93,7 +92,7 @@ it('says when a notebook cannot be made', async () => {
 
 describe('the first notebook', () => {
   it('begins with the magics, and keeps its kernel', () => {
-    expect(makeContent(firstCells(trans), torch)).toMatchObject({
+    expect(makeContent(firstCells(), torch)).toMatchObject({
       metadata: { kernelspec: { name: 'torch', language: 'python' } },
       cells: [
         { cell_type: 'markdown' },

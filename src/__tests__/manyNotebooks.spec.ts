@@ -1,6 +1,5 @@
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
@@ -62,7 +61,7 @@ it('notebooks that were closed are not told of pools any more', () => {
   const commands = new CommandRegistry();
   const app = { commands } as JupyterFrontEnd;
   const notebooks = tracker as unknown as INotebookTracker;
-  void cellsPlugin.activate(app, model, notebooks, nullTranslator);
+  void cellsPlugin.activate(app, model, notebooks);
   void replayPlugin.activate(app, notebooks, model);
   const follower = new CurrentNotebook(notebooks, model);
   const told = jest.fn();
@@ -73,7 +72,6 @@ it('notebooks that were closed are not told of pools any more', () => {
     emitChanged(model);
     return reads - before;
   };
-  const trans = nullTranslator.load('');
   const start = makeStart(model);
   const atFirst = cost();
 
@@ -84,7 +82,7 @@ it('notebooks that were closed are not told of pools any more', () => {
     tracker.currentChanged.emit(panel);
     const button = new RanksButton({
       panel: panel as unknown as NotebookPanel,
-      ...{ model, start, commands, trans, makeCurrent: () => undefined }
+      ...{ model, start, commands, makeCurrent: () => undefined }
     });
     return { panel, button };
   });

@@ -1,14 +1,12 @@
 import { Notification } from '@jupyterlab/apputils';
-import { nullTranslator } from '@jupyterlab/translation';
 
 import { notify } from '../ui/notify';
 import { dialog, dialogSays } from './samples';
 
 it('shows by a button what JupyterLab would cut off', async () => {
-  const trans = nullTranslator.load('');
   const open = { label: 'Open', callback: () => {} };
   const emit = (words: string) => {
-    notify(words, 'info', { actions: [open] }, trans);
+    notify(words, 'info', { actions: [open] });
     const { options } = Notification.manager.notifications[0];
     return options.actions ?? [];
   };

@@ -1,5 +1,4 @@
 import { Notification } from '@jupyterlab/apputils';
-import { nullTranslator } from '@jupyterlab/translation';
 
 import type { IInLine, IOffer } from '../model/contract';
 import { setServerTime } from '../model/serverTime';
@@ -10,8 +9,6 @@ import { poolState } from '../words/poolState';
 import { partsOf, sayOffer } from '../words/lineWords';
 import { emitChanged, makeModel, makePool, makeRank } from './samples';
 import { button, executed, host, press, show } from './screen';
-
-const trans = nullTranslator.load('');
 
 function makeError(offers: IOffer[]) {
   return {
@@ -68,8 +65,7 @@ describe('a start on GPUs that are taken', () => {
   });
 
   it('says of chosen GPUs who has them', () => {
-    const parts = (message: string) =>
-      partsOf({ ...makeError([]), message }, trans);
+    const parts = (message: string) => partsOf({ ...makeError([]), message });
     expect(parts('GPU 1 is leased by bob.')).toEqual({
       head: 'GPU 1 is leased by bob.',
       parts: []
@@ -88,7 +84,7 @@ describe('a start on GPUs that are taken', () => {
 
   it('says when the wait would end, unless that is over', () => {
     const at = new Date(2026, 10, 23, 14, 0).getTime() / 1000;
-    const say = (line: IInLine) => sayOffer({ kind: 'wait', line }, at, trans);
+    const say = (line: IInLine) => sayOffer({ kind: 'wait', line }, at);
     const soon = { place: 3, expected: at + 1200, certain: true };
     expect(say(soon)).toBe('Wait (#3 in line, by 14:20)');
     expect(say({ ...soon, certain: false })).toBe(
@@ -97,10 +93,8 @@ describe('a start on GPUs that are taken', () => {
     expect(say({ ...soon, expected: at - 1 })).toBe('Wait (#3 in line)');
     expect(say({ ...soon, expected: null })).toBe('Wait (#3 in line)');
     const free = { kind: 'free', gpu_ids: [1, 2, 3, 4, 5] } as const;
-    expect(sayOffer({ ...free, gpu_ids: [1] }, at, trans)).toBe(
-      'Start on GPU 1'
-    );
-    expect(sayOffer({ ...free, gpu_ids: [1, 2, 3, 4, 5] }, at, trans)).toBe(
+    expect(sayOffer({ ...free, gpu_ids: [1] }, at)).toBe('Start on GPU 1');
+    expect(sayOffer({ ...free, gpu_ids: [1, 2, 3, 4, 5] }, at)).toBe(
       'Start on the 5 free GPUs'
     );
   });
@@ -122,7 +116,7 @@ describe('a pool that waits for GPUs', () => {
     );
     expect(host.textContent).toMatch('#2 in line');
     expect(host.textContent).toMatch('GPU 1 is leased by bob.');
-    expect(poolState(pool, trans)?.words).toBe('#2 in line');
+    expect(poolState(pool)?.words).toBe('#2 in line');
     press('Cancel');
     expect(executed).toEqual([{ id: CommandIDs.stopPool, pool: 'p1' }]);
   });
@@ -140,7 +134,7 @@ describe('a pool that waits for GPUs', () => {
   it('is told of once when it is ready', () => {
     const model = makeModel();
     const open = jest.fn();
-    notifyWhenReady(model, open, trans);
+    notifyWhenReady(model, open);
     const tell = (changes: object) => {
       const pool = makePool(changes);
       Object.assign(model, { pools: new Map([['p1', pool]]) });

@@ -3,7 +3,6 @@ import {
   RenderMimeRegistry,
   standardRendererFactories
 } from '@jupyterlab/rendermime';
-import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
 import { HEADER } from '../outputs/item';
@@ -50,14 +49,13 @@ export let area: OutputArea;
 export function makeArea(
   outputs: object[] = [],
   limit = Infinity,
-  options: Partial<RenderMimeRegistry.IOptions> = {},
-  trans = nullTranslator.load('jupyter_dist_server')
+  options: Partial<RenderMimeRegistry.IOptions> = {}
 ): OutputArea {
   const rendermime = new RenderMimeRegistry({
     initialFactories: standardRendererFactories,
     ...options
   });
-  addRenderers(rendermime, trans);
+  addRenderers(rendermime);
   const model = new OutputAreaModel({ values: outputs as never });
   const made = new OutputArea({ model, rendermime, maxNumberOutputs: limit });
   Widget.attach(made, document.body);

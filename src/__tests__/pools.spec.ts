@@ -1,61 +1,16 @@
 import type { INotebookTracker } from '@jupyterlab/notebook';
-import { nullTranslator } from '@jupyterlab/translation';
-import { Signal } from '@lumino/signaling';
 
 import { Client } from '../model/client';
 import { CurrentNotebook } from '../model/notebook';
-import type { INotebookKernels } from '../model/notebook';
 import { PoolsModel } from '../model/pools';
 import { serverTime } from '../model/serverTime';
 import { Stream } from '../model/stream';
 import { Telemetry } from '../model/telemetry';
+import { FakeNotebooks } from './fakeNotebooks';
 import { FakeServer } from './fakeServer';
 import { makeGpusMessage, makeProcess } from './gpuSamples';
 import { FakeQueue } from './queueSamples';
 import { makeAttachment, makePool, makeRank, until } from './samples';
-
-/** Where one notebook after the other is looked at. */
-class FakeNotebooks implements INotebookKernels {
-  readonly ran: string[] = [];
-  refusal: string | null = null;
-  readonly tracker = {
-    currentWidget: null as object | null,
-    currentChanged: new Signal<object, unknown>({})
-  };
-
-  constructor() {
-    this.open('train.ipynb', 'k1');
-  }
-
-  current: string | null = null;
-
-  open(path: string, kernelId: string | null): void {
-    this.current = kernelId;
-    this.tracker.currentWidget = {
-      sessionContext: {
-        path,
-        session: kernelId
-          ? { id: `s${kernelId}`, kernel: { id: kernelId } }
-          : null,
-        specsManager: { specs: null },
-        kernelChanged: new Signal({}),
-        propertyChanged: new Signal({}),
-        disposed: new Signal({})
-      }
-    };
-    this.tracker.currentChanged.emit(this.tracker.currentWidget);
-  }
-
-  close(): void {
-    this.current = this.tracker.currentWidget = null;
-    this.tracker.currentChanged.emit(null);
-  }
-
-  runMagic(kernelId: string, line: string) {
-    this.ran.push(`${kernelId} ${line}`);
-    return Promise.resolve(this.refusal);
-  }
-}
 
 describe('PoolsModel', () => {
   let server: FakeServer;
@@ -66,17 +21,15 @@ describe('PoolsModel', () => {
 
   beforeEach(async () => {
     server = await FakeServer.start();
-    const trans = nullTranslator.load('');
-    const client = new Client(server.settings, trans);
-    stream = new Stream({ client, minDelay: 10 });
+    const client = new Client(server.settings);
+    stream = new Stream(client, 10);
     notebooks = new FakeNotebooks();
     model = new PoolsModel({
       client,
       stream,
       kernels: notebooks,
       telemetry: new Telemetry(stream),
-      queue: new FakeQueue(),
-      trans
+      queue: new FakeQueue()
     });
     const tracker = notebooks.tracker as unknown as INotebookTracker;
     current = new CurrentNotebook(tracker, model);
@@ -90,12 +43,11 @@ describe('PoolsModel', () => {
   });
 
   it('knows nothing before the server’s first list', async () => {
-    const trans = nullTranslator.load('');
-    const client = new Client(server.settings, trans);
-    const silent = new Stream({ client });
+    const client = new Client(server.settings);
+    const silent = new Stream(client);
     const telemetry = new Telemetry(silent);
     const other = new PoolsModel({
-      ...{ client, stream: silent, kernels: notebooks, telemetry, trans },
+      ...{ client, stream: silent, kernels: notebooks, telemetry },
       queue: new FakeQueue()
     });
     expect(other.isKnown).toBe(false);
@@ -140,8 +92,8 @@ describe('PoolsModel', () => {
       status: 504,
       body: refusal
     });
-    expect(await model.stack('p1', 1)).toEqual(stack);
-    await expect(model.log('p1', 1)).rejects.toMatchObject(refusal);
+    expect(await model.requests.stack('p1', 1)).toEqual(stack);
+    await expect(model.requests.log('p1', 1)).rejects.toMatchObject(refusal);
   });
 
   it('knows the GPUs as they were listed last', async () => {

@@ -1,5 +1,6 @@
 import { nullTranslator } from '@jupyterlab/translation';
 
+import { loadTranslations } from '../model/trans';
 import { GpuList, GpuSummary } from '../panel/gpus/gpuList';
 import { OtherPools, OtherPoolsSummary } from '../panel/others/otherPools';
 import { PoolSummary } from '../panel/pool/poolView';
@@ -24,6 +25,7 @@ import { host, press, show } from './screen';
 
 beforeEach(() => {
   jest.spyOn(nullTranslator, 'load').mockReturnValue(pseudo);
+  loadTranslations(nullTranslator);
 });
 
 afterEach(() => {
@@ -83,8 +85,8 @@ describe('no sentence is glued', () => {
     const telemetry = makeTelemetry({ type: 'usage', pools: { p1: [usage] } });
     show({ pool, pools: new Map([['p1', pool]]), telemetry });
     expectWhole(textsIn(host));
-    const state = poolState(pool, pseudo)?.words ?? '';
-    expect([state, sayActivity(pool, 200, pseudo)].every(isWhole)).toBe(true);
+    const state = poolState(pool)?.words ?? '';
+    expect([state, sayActivity(pool, 200)].every(isWhole)).toBe(true);
   });
 
   it('of a pool before it is started, and in its summary', () => {
@@ -173,7 +175,7 @@ describe('no sentence is glued', () => {
     show({ queue: new FakeQueue({ rows }) }, QueueSummary);
     expect(isWhole(host.textContent ?? '')).toBe(true);
     const states = ['CANCELLED', 'TIMEOUT', 'OUT_OF_MEMORY', 'FAILED'] as const;
-    expectWhole(states.map(state => sayEnd(makeJob({ state }), pseudo)));
+    expectWhole(states.map(state => sayEnd(makeJob({ state }))));
   });
 
   it.each([
@@ -197,8 +199,8 @@ describe('no sentence is glued', () => {
       verdicts: { p1: makeStopped(calls.indexOf('silent')) }
     });
     const wait = findLongWait(pool, telemetry, 1000, 10)!;
-    const { head, rest } = sayLongWait(wait, pseudo);
-    expectWhole([head, rest, sayWaitShortly(wait, pseudo)]);
+    const { head, rest } = sayLongWait(wait);
+    expectWhole([head, rest, sayWaitShortly(wait)]);
   });
 
   it('where the GPUs are listed for the first time', () => {

@@ -7,6 +7,7 @@ import type { IInLine, IOffer } from '../model/contract';
 import { draftOf } from '../model/jobDraft';
 import { ApiError } from '../model/client';
 import type { IJobRequest, ISubmitSchema } from '../model/submitContract';
+import { loadTranslations } from '../model/trans';
 import type { IPanelServices } from '../panel/services';
 import {
   VariablesSection,
@@ -43,6 +44,7 @@ import {
 
 beforeEach(() => {
   jest.spyOn(nullTranslator, 'load').mockReturnValue(pseudo);
+  loadTranslations(nullTranslator);
   globalThis.ResizeObserver ??= class {
     observe() {}
     unobserve() {}
@@ -85,7 +87,7 @@ describe('a job has whole messages', () => {
     const model = makeModel({ queue, gpus: makeInventory() });
     const Part = ({ clock, commands }: IPanelServices) => (
       <JobDetails
-        {...{ job: '12', model, clock, commands, trans: pseudo }}
+        {...{ job: '12', model, clock, commands }}
         onName={() => {}}
         sanitizer={new Sanitizer()}
       />
@@ -98,8 +100,8 @@ describe('a job has whole messages', () => {
   it('however it ends, and above its notebook', async () => {
     const states = ['COMPLETED', 'FAILED', 'TIMEOUT', 'CANCELLED'] as const;
     const ends = states.map(state => makeDetails({}, { state }).job);
-    expectWhole(ends.map(job => sayJob(job, 160, pseudo)));
-    const head = new NotebookHead('12', pseudo, () => {});
+    expectWhole(ends.map(job => sayJob(job, 160)));
+    const head = new NotebookHead('12', () => {});
     Widget.attach(head, document.body);
     for (const state of ['running', 'ended'] as const) {
       head.tell(state);
@@ -126,7 +128,7 @@ describe('a submission has whole messages', () => {
     const refusal = { code: 'x', message: 'No.', hint: 'Look.' };
     show({}, () => (
       <SubmitForm
-        {...{ draft, gpus, requests, refusal, schema: SCHEMA, trans: pseudo }}
+        {...{ draft, gpus, requests, refusal, schema: SCHEMA }}
         onChange={() => {}}
       />
     ));
@@ -141,8 +143,7 @@ describe('a submission has whole messages', () => {
     askForJobs({
       ...{ requests, schema, gpus: makeInventory().gpus },
       request: { command: ['true'] },
-      insert: { label: pseudo.__('Insert'), execute: () => {} },
-      trans: pseudo
+      insert: { label: pseudo.__('Insert'), execute: () => {} }
     });
   const said = (text: string) =>
     until(() => (dialog()?.textContent ?? '').includes(text));
@@ -174,9 +175,7 @@ describe('a submission has whole messages', () => {
   it('on the tasks of an array', () => {
     const tasks = ['COMPLETED', 'RUNNING', 'FAILED', 'TIMEOUT'] as const;
     const jobs = tasks.map(state => makeJob({ state, detail: 'No.' }));
-    expectWhole(
-      jobs.map((_, i) => sayArray('40', makeTasks(jobs.slice(i)), pseudo))
-    );
+    expectWhole(jobs.map((_, i) => sayArray('40', makeTasks(jobs.slice(i)))));
   });
 
   it('on when it starts, and afterwards', () => {
@@ -194,9 +193,9 @@ describe('a submission has whole messages', () => {
     ];
     const jobs = [makeJob(), makeJob({ label: '13' })];
     expectWhole([
-      ...plans.map(plan => sayPlan(makePlan(plan), '0, 1', 1000, pseudo)),
-      saySubmitted(jobs, pseudo),
-      saySubmitted(jobs.slice(1), pseudo)
+      ...plans.map(plan => sayPlan(makePlan(plan), '0, 1', 1000)),
+      saySubmitted(jobs),
+      saySubmitted(jobs.slice(1))
     ]);
   });
 });
@@ -218,8 +217,8 @@ describe('who waits for GPUs has whole messages', () => {
       { kind: 'job', gpus: 2 }
     ];
     expectWhole([
-      ...offers.map(offer => sayOffer(offer, 1000, pseudo)),
-      ...lines.map(line => sayLine(line, 1000, pseudo))
+      ...offers.map(offer => sayOffer(offer, 1000)),
+      ...lines.map(line => sayLine(line, 1000))
     ]);
     const choice = { num_ranks: 4, gpu_ids: [0, 1] };
     const error = { code: 'gpus_taken', message: 'Taken.', hint: 'Wait.' };

@@ -11,6 +11,7 @@ import type { RankState } from '../model/contract';
 import type { IProcess } from '../model/gpuContract';
 import type { MemoryOwner } from '../model/gpuUse';
 import { UNHEARD } from '../model/reading';
+import { loadTranslations } from '../model/trans';
 import { firstCells } from '../notebook/launcher/newNotebook';
 import { sayWhere } from '../notebook/cells/magic';
 import { RanksButton } from '../notebook/toolbar/ranksButton';
@@ -53,6 +54,7 @@ import { SCHEMA } from './startSchema';
 
 beforeEach(() => {
   jest.spyOn(nullTranslator, 'load').mockReturnValue(pseudo);
+  loadTranslations(nullTranslator);
 });
 
 afterEach(() => {
@@ -78,25 +80,25 @@ describe('the words are whole messages', () => {
     const said = ranks.flatMap(rank =>
       [usage, null].flatMap(usage =>
         [true, false].map(isEnding =>
-          sayState(rank, { ...UNHEARD, usage }, isEnding, 90, pseudo)
+          sayState(rank, { ...UNHEARD, usage }, isEnding, 90)
         )
       )
     );
     const [rank] = poolOf('idle').ranks;
     const silent = { ...UNHEARD, isSilent: true };
-    said.push(sayState(rank, silent, false, 90, pseudo));
-    expectWhole([...said, nameOf(rank, pseudo), placeOf(rank, pseudo)]);
+    said.push(sayState(rank, silent, false, 90));
+    expectWhole([...said, nameOf(rank), placeOf(rank)]);
   });
 
   it('of pools', () => {
     const pools = [poolOf('dead', 'dead'), poolOf('dead', 'idle')];
     expectWhole([
-      ...pools.map(pool => sayDeaths(pool, pseudo)),
-      ...pools.map(pool => sayRestartDead(pool, pseudo)),
+      ...pools.map(pool => sayDeaths(pool)),
+      ...pools.map(pool => sayRestartDead(pool)),
       ...['cycle', 'free-memory', 'performance', 'map'].map(policy =>
-        sayPlacement(policy, pseudo)
+        sayPlacement(policy)
       ),
-      ...['all', '0', '0, 2'].map(where => sayWhere(where, pseudo))
+      ...['all', '0', '0, 2'].map(where => sayWhere(where))
     ]);
   });
 
@@ -121,10 +123,10 @@ describe('the words are whole messages', () => {
       gpus: { 'GPU-0': processes, 'GPU-1': [] }
     });
     expectWhole([
-      ...processes.map(process => sayWho(process, known, pseudo)),
-      ...owners.map(owner => saySegment({ owner, bytes: 2 ** 30 }, pseudo)),
+      ...processes.map(process => sayWho(process, known)),
+      ...owners.map(owner => saySegment({ owner, bytes: 2 ** 30 })),
       ...['GPU-0', 'GPU-1'].map(uuid =>
-        sayLeaseholder(telemetry.gpu(uuid), [{ pool, rank: 0 }], known, pseudo)
+        sayLeaseholder(telemetry.gpu(uuid), [{ pool, rank: 0 }], known)
       )
     ]);
   });
@@ -137,15 +139,15 @@ describe('the words are whole messages', () => {
       log: (_, rank) => Promise.resolve({ rank, lines: [] })
     });
     const pool = makePool();
-    const blocks = await loadStacks(model, pool, [0, 1, 2], pseudo);
-    const [log] = await loadLog(model, pool, 0, pseudo);
-    const code = startCode({ env: { A: `"'\n` } }, pseudo);
+    const blocks = await loadStacks(model, pool, [0, 1, 2]);
+    const [log] = await loadLog(model, pool, 0);
+    const code = startCode({ env: { A: `"'\n` } });
     const comment = code.split('\n').find(line => line.startsWith('# ')) ?? '';
     expectWhole([
       ...blocks.map(({ heading }) => heading),
       log.text,
       comment.slice(2),
-      ...firstCells(pseudo)[0].source.slice(2).split('\n\n')
+      ...firstCells()[0].source.slice(2).split('\n\n')
     ]);
   });
 
@@ -157,9 +159,7 @@ describe('the words are whole messages', () => {
       { env: [] }
     ];
     expectWhole(
-      drafts.flatMap(draft =>
-        Object.values(errorsOf(SCHEMA, draft, null, pseudo))
-      )
+      drafts.flatMap(draft => Object.values(errorsOf(SCHEMA, draft, null)))
     );
   });
 });
@@ -192,10 +192,7 @@ describe('the timeline has whole messages', () => {
     );
     history.take({ type: 'cells', complete: true, cells });
     const { all } = history;
-    const said = [
-      ...all.map(run => sayCell(run, 90, model, pseudo)),
-      sayCells(all, pseudo)
-    ];
+    const said = [...all.map(run => sayCell(run, 90, model)), sayCells(all)];
     expectWhole(said.flatMap(({ parts, title }) => [...parts, title]));
   });
 
@@ -207,9 +204,9 @@ describe('the timeline has whole messages', () => {
     const colours = { curve: () => ({}) } as unknown as IColours;
     const texts = METRICS.flatMap(metric => {
       timeline.choose({ metric });
-      const row = new Row(document.body, makeGpu(0), timeline, pseudo);
+      const row = new Row(document.body, makeGpu(0), timeline);
       const { name, who } = row.update(colours, null);
-      return [name, who, nameMetric(metric, pseudo)];
+      return [name, who, nameMetric(metric)];
     });
     expectWhole([...texts, ...textsIn(document.body)]);
   });
@@ -232,11 +229,11 @@ describe('the timeline has whole messages', () => {
     lost.isShown = false;
     expectWhole([
       ...models.flatMap(model => {
-        const { title, more } = sayNothing(model, pseudo)!;
+        const { title, more } = sayNothing(model)!;
         return [title, ...more];
       }),
-      sayTrouble(timeline, pseudo),
-      sayTrouble(lost, pseudo)
+      sayTrouble(timeline),
+      sayTrouble(lost)
     ]);
   });
 });
@@ -262,8 +259,7 @@ describe('other parts have whole messages', () => {
     } as unknown as NotebookPanel;
     const start = makeStart(model);
     const item = new RanksButton({
-      ...{ panel, model, start, commands, makeCurrent: jest.fn() },
-      trans: pseudo
+      ...{ panel, model, start, commands, makeCurrent: jest.fn() }
     });
     Widget.attach(item, document.body);
     await until(() => item.node.querySelector('button') !== null);
@@ -275,19 +271,19 @@ describe('other parts have whole messages', () => {
     'in the status bar and in Running: %#',
     async pool => {
       const model = makeModel({ pool, pools: new Map([['p1', pool!]]) });
-      const item = new StatusItem(model, model, jest.fn(), pseudo);
+      const item = new StatusItem(model, model, jest.fn());
       Widget.attach(item, document.body);
       await until(() => item.node.querySelector('button') !== null);
       expectWhole(textsIn(item.node));
       item.dispose();
-      const pools = new RunningPools(model, commands, pseudo);
+      const pools = new RunningPools(model, commands);
       const details = pools.running().map(({ detail }) => detail?.() ?? '');
       expectWhole([pools.name, pools.shutdownLabel, ...details]);
     }
   );
 
   it('in the tabs of outputs', async () => {
-    make([], Infinity, {}, pseudo);
+    make([], Infinity, {});
     await add(
       header({ 3: 'E' }, 16),
       stream('[0-15] all\n[11]   odd\n'),
@@ -301,12 +297,9 @@ describe('other parts have whole messages', () => {
   });
 
   it.each([
-    ['kill', () => askKill(1, pseudo)],
-    ['restart', () => askRestart([1], pseudo)],
-    [
-      'texts',
-      () => showTexts(pseudo.__('Log'), { load: async () => [], trans: pseudo })
-    ]
+    ['kill', () => askKill(1)],
+    ['restart', () => askRestart([1])],
+    ['texts', () => showTexts(pseudo.__('Log'), { load: async () => [] })]
   ])('in dialogs: %s', async (_, open) => {
     void open();
     await until(() => (dialog()?.textContent ?? '').includes('⟦'));

@@ -1,8 +1,7 @@
-import { nullTranslator } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 
 import { Client } from '../model/client';
-import { QueueModel } from '../model/queueModel';
+import { QueueModel } from '../model/queue';
 import { placesInLine } from '../model/queueContract';
 import type { IJobEvent } from '../model/queueContract';
 import { Stream } from '../model/stream';
@@ -34,10 +33,10 @@ describe('QueueModel', () => {
     server = await FakeServer.start();
     answer('GET queue', { rows: [makeRow()], count: 1, notices: [] });
     answer('GET jobs', { jobs: [], count: 0 });
-    const client = new Client(server.settings, nullTranslator.load(''));
-    stream = new Stream({ client, minDelay: 5, maxDelay: 5 });
+    const client = new Client(server.settings);
+    stream = new Stream(client, 5, 5);
     const topics = new Telemetry(stream);
-    queue = new QueueModel({ client, received: stream.received, topics });
+    queue = new QueueModel(client, stream.received, topics);
   });
 
   afterEach(async () => {

@@ -1,6 +1,5 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
-import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
 import { JobNotices } from '../panel/queue/notices';
@@ -39,7 +38,7 @@ describe('the commands of the queue', () => {
     }
     const app = { commands } as unknown as JupyterFrontEnd;
     const model = makeModel({ queue });
-    await queuePlugin.activate(app, model, nullTranslator, null);
+    await queuePlugin.activate(app, model, null);
     await until(() => queue.watched.length > 0);
     expect(queue.watched).toEqual(['ends']);
   });
@@ -211,8 +210,7 @@ describe('the commands of the queue', () => {
   });
 
   it('open the notebooks of what ends, of whatever is told', () => {
-    const trans = nullTranslator.load('');
-    const notices = new JobNotices(queue, commands, trans);
+    const notices = new JobNotices(queue, commands);
     queue.tell({ ended: [] });
     const spec = { notebook: 'train.ipynb' };
     const end = (news: INewsWanted['news'], ids: number[]) => {

@@ -141,7 +141,6 @@ export function makeDetails(
   return {
     job: {
       ...makeJob(),
-      params: {},
       priority: 0,
       gpus: 2,
       gpu_uuids: [],

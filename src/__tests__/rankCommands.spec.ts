@@ -1,6 +1,5 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
-import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
 import { ApiError } from '../model/client';
@@ -18,8 +17,6 @@ import {
   until
 } from './samples';
 import type { IFakeModel } from './samples';
-
-const trans = nullTranslator.load('');
 const pool = makePool({
   world_size: 4,
   ranks: [
@@ -39,19 +36,12 @@ beforeEach(() => {
   commands = new CommandRegistry();
   const app = { commands } as JupyterFrontEnd;
   const start = makeStart(model);
-  void commandsPlugin.activate(app, model, model, start, nullTranslator, null);
+  void commandsPlugin.activate(app, model, model, start, null);
   const panel = {
     sessionContext: { session: { kernel: { id: 'k1' } } }
   } as NotebookPanel;
   const tracker = { currentWidget: panel } as INotebookTracker;
-  void ranksPlugin.activate(
-    app,
-    model,
-    model,
-    nullTranslator,
-    tracker,
-    palette
-  );
+  void ranksPlugin.activate(app, model, model, tracker, palette);
 });
 
 /** Press a button of the dialog that says this. */
@@ -84,7 +74,7 @@ describe('what can be done with a rank', () => {
       execute: jest.fn()
     });
     const owner = document.body.appendChild(document.createElement('button'));
-    openRankMenu({ commands, trans }, 'p1', 3, { owner, x: 0, y: 0 });
+    openRankMenu({ commands }, 'p1', 3, { owner, x: 0, y: 0 });
     const menu = document.querySelector('.lm-Menu');
     const labels = [...(menu?.querySelectorAll('.lm-Menu-itemLabel') ?? [])];
     expect(
@@ -178,7 +168,7 @@ describe('texts of ranks', () => {
       'Thread 0x7f01\n  File "/tmp/ipykernel_12/1.py", line 2',
       'Thread 0x7f99\n  File "/tmp/ipykernel_99/1.py", line 2'
     ];
-    Object.assign(model, {
+    Object.assign(model.requests, {
       stack: jest.fn((_: string, rank: number) =>
         rank === 2
           ? Promise.reject(
@@ -197,9 +187,11 @@ describe('texts of ranks', () => {
       `ranks 0–1${texts[0]}`,
       'rank 2No answer.Kill it.'
     ]);
-    expect(model.stack).toHaveBeenCalledTimes(3);
+    expect(model.requests.stack).toHaveBeenCalledTimes(3);
     button('Refresh')?.click();
-    await until(() => (model.stack as jest.Mock).mock.calls.length === 6);
+    await until(
+      () => (model.requests.stack as jest.Mock).mock.calls.length === 6
+    );
     close()?.click();
     await shown;
   });
@@ -207,7 +199,7 @@ describe('texts of ranks', () => {
   it('are the log of one, also if it is empty', async () => {
     let answer = (_: { rank: number; lines: string[] }) => {};
     const later = new Promise(resolve => (answer = resolve));
-    Object.assign(model, {
+    Object.assign(model.requests, {
       log: jest
         .fn()
         .mockResolvedValueOnce({ rank: 1, lines: ['one', 'two'] })

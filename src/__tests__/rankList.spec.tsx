@@ -1,9 +1,9 @@
-import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import React, { act } from 'react';
 import { createRoot } from 'react-dom/client';
 import type { Root } from 'react-dom/client';
 
+import { trans } from '../model/trans';
 import { UiState } from '../model/uiState';
 import type { IRank } from '../model/contract';
 import { VariablesModel } from '../model/variables';
@@ -33,11 +33,10 @@ beforeEach(() => {
     model,
     current: model,
     start: makeStart(model),
-    variables: new VariablesModel(model, model),
+    variables: new VariablesModel(model, model.requests),
     uiState: new UiState(null, ''),
     commands: new CommandRegistry(),
-    clock: new Clock(),
-    trans: nullTranslator.load('')
+    clock: new Clock()
   };
 });
 
@@ -117,7 +116,7 @@ it('a tile says where its rank waits, and since when', () => {
 
 describe.each([16, 128])('of %d ranks', count => {
   it('only the one that changed is drawn again', () => {
-    const says = jest.spyOn(services.trans, '__');
+    const says = jest.spyOn(trans, '__');
     const drawn = () =>
       says.mock.calls.filter(([words]) => words === 'Rank %1').length;
     const ranks = makeRanks(count);

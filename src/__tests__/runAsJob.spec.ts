@@ -1,5 +1,4 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import { Signal } from '@lumino/signaling';
 
@@ -23,7 +22,6 @@ function labelWith(pool: IPool | null): string {
   void runAsJobPlugin.activate(
     { commands, serviceManager: {} } as unknown as JupyterFrontEnd,
     model,
-    nullTranslator,
     null,
     { currentWidget, currentChanged: new Signal<object, null>({}) },
     null

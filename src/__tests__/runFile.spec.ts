@@ -1,5 +1,4 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
 import { runFilePlugin } from '../notebook/code/runFile';
@@ -75,7 +74,6 @@ function make({
     { commands, serviceManager } as unknown as JupyterFrontEnd,
     model,
     start,
-    nullTranslator,
     { tracker: { currentWidget: browser } },
     {
       currentWidget: panel || null,

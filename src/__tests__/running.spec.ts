@@ -1,4 +1,3 @@
-import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
 import type { IPool } from '../model/contract';
@@ -37,8 +36,7 @@ function makeManager(pools: IPool[], opening = () => Promise.resolve()) {
       }
     });
   }
-  const trans = nullTranslator.load('');
-  const manager = new RunningPools(model, commands, trans);
+  const manager = new RunningPools(model, commands);
   const changed = () => emitChanged(model);
   return { model, manager, executed, changed };
 }

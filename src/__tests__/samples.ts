@@ -1,9 +1,8 @@
-import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 
 import { allGpus } from '../model/cards';
 import type { IAttachment, IPool, IRank } from '../model/contract';
+import type { PoolRequests } from '../model/pools';
 import { UiState } from '../model/uiState';
 import { StartModel } from '../model/startModel';
 import type { ICurrentNotebook, IPoolsModel } from '../model/tokens';
@@ -13,7 +12,6 @@ import { FakeQueue } from './queueSamples';
 export function makeRank(rank: number, changes: Partial<IRank> = {}): IRank {
   return {
     rank,
-    local_rank: rank,
     device: 'cpu',
     gpu: null,
     pid: 1000 + rank,
@@ -34,8 +32,6 @@ export function makeAttachment(
   return {
     as: 'kernel',
     pid: 900,
-    start_ticks: 40,
-    boot: 'b1',
     kernel_id: 'k1',
     name: 'train.ipynb',
     mode: false,
@@ -55,7 +51,6 @@ export function makePool(changes: Partial<IPool> = {}): IPool {
     world_size: 2,
     backend: 'gloo',
     placement: 'cycle',
-    start_method: 'fork',
     notices: [],
     progress: { phase: 'starting ranks', ready: 0 },
     created: 50,
@@ -67,9 +62,6 @@ export function makePool(changes: Partial<IPool> = {}): IPool {
       makeAttachment({ as: 'server', pid: 800, kernel_id: null, name: '' }),
       makeAttachment({ kernel_id: changes.kernel_id ?? 'k1' })
     ],
-    python: 'python',
-    cwd: '.',
-    folder: '.',
     generation: 1,
     ranks: [makeRank(0), makeRank(1)],
     ...changes
@@ -77,21 +69,20 @@ export function makePool(changes: Partial<IPool> = {}): IPool {
 }
 
 /** The model, and the current notebook with it. */
-export interface IFakeModel extends IPoolsModel, ICurrentNotebook {
-  readonly changed: ISignal<IPoolsModel, void> &
-    ISignal<ICurrentNotebook, void>;
-}
+export interface IFakeModel extends IPoolsModel, ICurrentNotebook {}
 
-type Changes = Partial<Omit<IFakeModel, 'changed'>> & { changed?: object };
+/** What differs from the sample; also what the server answers. */
+export type Changes = Partial<Omit<IFakeModel, 'changed' | 'requests'>> &
+  Partial<PoolRequests> & { changed?: object };
 
 /** Have all who follow the model look at it again. */
 export function emitChanged({ changed }: IFakeModel): void {
-  (changed as unknown as Signal<object, void>).emit();
+  changed.emit();
 }
 
 export function makeModel(changes: Changes = {}): IFakeModel {
   return {
-    changed: new Signal<object, void>({}),
+    changed: new Signal<unknown, void>({}),
     connection: { state: 'live' },
     isKnown: true,
     pools: new Map(),
@@ -125,12 +116,15 @@ export function makeModel(changes: Changes = {}): IFakeModel {
     interrupt: jest.fn(),
     setMode: jest.fn(),
     kill: jest.fn(),
-    stack: jest.fn(),
-    log: jest.fn(),
-    variables: jest.fn(() => new Promise<never>(() => undefined)),
-    checkVariables: jest.fn(() => new Promise<never>(() => undefined)),
-    // The answer does not come while a test looks.
-    startSchema: jest.fn(() => new Promise<never>(() => undefined)),
+    requests: {
+      stack: jest.fn(),
+      log: jest.fn(),
+      variables: jest.fn(() => new Promise<never>(() => undefined)),
+      checkVariables: jest.fn(() => new Promise<never>(() => undefined)),
+      // The answer does not come while a test looks.
+      startSchema: jest.fn(() => new Promise<never>(() => undefined)),
+      ...changes
+    },
     restart: jest.fn(),
     ...changes
   } as IFakeModel;
@@ -138,12 +132,7 @@ export function makeModel(changes: Changes = {}): IFakeModel {
 
 /** A start form that nobody has filled in. */
 export function makeStart(model: IFakeModel): StartModel {
-  return new StartModel(
-    model,
-    model,
-    new UiState(null, ''),
-    nullTranslator.load('')
-  );
+  return new StartModel(model, model, new UiState(null, ''));
 }
 
 /** Milliseconds: generous, as a machine may have other work. Jest's own limit is longer. */

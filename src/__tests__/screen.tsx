@@ -1,4 +1,3 @@
-import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import React, { act } from 'react';
 import { createRoot } from 'react-dom/client';
@@ -12,7 +11,7 @@ import type { IPanelServices } from '../panel/services';
 import type { StartModel } from '../model/startModel';
 import { CommandIDs } from '../model/tokens';
 import { makeModel, makeStart } from './samples';
-import type { IFakeModel } from './samples';
+import type { IFakeModel, Changes } from './samples';
 
 Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
 
@@ -37,12 +36,12 @@ afterEach(() => {
 
 /** Show a part of the panel, for a model that differs from the sample in this; return the model. */
 export function show(
-  changes: Partial<IFakeModel>,
+  changes: Changes,
   Part: (services: IPanelServices) => JSX.Element | null = PoolView
 ): IFakeModel {
   const model = makeModel(changes);
   start = makeStart(model);
-  const variables = new VariablesModel(model, model);
+  const variables = new VariablesModel(model, model.requests);
   const uiState = new UiState(null, '');
   const commands = new CommandRegistry();
   for (const id of [
@@ -55,12 +54,11 @@ export function show(
     });
   }
   const clock = new Clock();
-  const trans = nullTranslator.load('');
   act(() =>
     root.render(
       <Part
         {...{ model, current: model, start, variables }}
-        {...{ uiState, commands, clock, trans }}
+        {...{ uiState, commands, clock }}
       />
     )
   );

@@ -1,5 +1,4 @@
 import { Notification } from '@jupyterlab/apputils';
-import { nullTranslator } from '@jupyterlab/translation';
 
 import { showErrors } from '../panel/plugin';
 import { emitChanged, makeModel } from './samples';
@@ -8,7 +7,7 @@ it('tells once of each error that cannot be seen, and leaves the sidebar as it i
   const model = makeModel();
   const panel = { isVisible: false };
   const open = jest.fn();
-  showErrors(model, panel, open, nullTranslator.load(''));
+  showErrors(model, panel, open);
   const fail = (error: typeof model.error) => {
     Object.assign(model, { error });
     emitChanged(model);

@@ -1,4 +1,3 @@
-import { nullTranslator } from '@jupyterlab/translation';
 import { readFileSync } from 'fs';
 import { join } from 'path';
 
@@ -15,18 +14,16 @@ interface ISample {
 const path = join(__dirname, '../../tests/notebook/start_code.json');
 const samples = JSON.parse(readFileSync(path, 'utf8')) as ISample[];
 
-const trans = nullTranslator.load('');
-
 describe('startCode', () => {
   it.each(samples.map(({ choice, line }) => [line, choice] as const))(
     'writes %s',
     (line, choice) => {
-      expect(startCode(choice, trans)).toBe(`${LOAD}\n${line}`);
+      expect(startCode(choice)).toBe(`${LOAD}\n${line}`);
     }
   );
 
   it('says what an option cannot', () => {
-    expect(startCode({ env: { A: `it's a "thing"` } }, trans)).toBe(
+    expect(startCode({ env: { A: `it's a "thing"` } })).toBe(
       `${LOAD}\n# A has both kinds of quotes: set it in a cell.\n%dist_init`
     );
   });

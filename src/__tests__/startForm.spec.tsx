@@ -15,7 +15,7 @@ import {
   makeTelemetry
 } from './gpuSamples';
 import { makePool } from './samples';
-import type { IFakeModel } from './samples';
+import type { Changes } from './samples';
 import { button, executed, host, press, show, start } from './screen';
 import { SCHEMA } from './startSchema';
 
@@ -29,7 +29,7 @@ const message = makeGpusMessage({
 
 /** Show the form when the server has answered; answer how it is told more. */
 async function showForm(
-  changes: Partial<IFakeModel> = {}
+  changes: Changes = {}
 ): Promise<(said: StreamMessage) => void> {
   const stream = new FakeStream();
   const telemetry = new Telemetry(stream);

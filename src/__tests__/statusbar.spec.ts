@@ -1,4 +1,3 @@
-import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
 import type { IPool } from '../model/contract';
@@ -19,7 +18,6 @@ import { FakeQueue } from './queueSamples';
 import { emitChanged, makeModel, makePool, makeRank, until } from './samples';
 
 const GB = 2 ** 30;
-const trans = nullTranslator.load('');
 const onGpus = makePool({
   ranks: [0, 1, 2].map(rank => {
     const index = rank % 2;
@@ -35,7 +33,7 @@ describe('loadOf', () => {
       time: 1,
       values: { utilization: [90, 74], memory_used: [40 * GB, 22 * GB] }
     });
-    const load = loadOf(onGpus, makeInventory().gpus, telemetry, trans);
+    const load = loadOf(onGpus, makeInventory().gpus, telemetry);
     expect(load).toEqual(['82 %', '31/80 GiB']);
   });
 
@@ -45,9 +43,9 @@ describe('loadOf', () => {
       time: 1,
       values: { utilization: [null, null], memory_used: [40 * GB, null] }
     });
-    const load = loadOf(onGpus, makeInventory().gpus, telemetry, trans);
+    const load = loadOf(onGpus, makeInventory().gpus, telemetry);
     expect(load).toEqual(['40/80 GiB']);
-    expect(loadOf(onGpus, [], makeTelemetry(), trans)).toEqual([]);
+    expect(loadOf(onGpus, [], makeTelemetry())).toEqual([]);
   });
 
   it('is of the processes on the CPU, also where torch has no CUDA', () => {
@@ -58,7 +56,7 @@ describe('loadOf', () => {
       type: 'usage',
       pools: { p1: [makeUsage(0, { cpu: 101 }), makeUsage(1), null] }
     });
-    const load = loadOf(pool, makeInventory().gpus, telemetry, trans);
+    const load = loadOf(pool, makeInventory().gpus, telemetry);
     expect(load).toEqual(['CPU 76 %', '2.0 GiB']);
   });
 });
@@ -77,7 +75,7 @@ describe('poolState', () => {
     [{ state: 'CANCELLED' }, undefined],
     [{ state: 'COMPLETED' }, undefined]
   ])('says %j', (changes, expected) => {
-    const state = poolState(makePool(changes), trans);
+    const state = poolState(makePool(changes));
     expect(state ? `${state.mood}: ${state.words}` : undefined).toBe(expected);
   });
 });
@@ -98,7 +96,7 @@ describe('StatusItem', () => {
     stream = new FakeStream();
     queue = new FakeQueue();
     model = makeModel({ telemetry: new Telemetry(stream), queue });
-    item = new StatusItem(model, model, execute, trans);
+    item = new StatusItem(model, model, execute);
     // As the status bar does.
     const follow = () => item.setHidden(!item.isActive);
     item.activeChanged.connect(follow);

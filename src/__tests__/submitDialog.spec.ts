@@ -1,6 +1,5 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
-import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
 import { ApiError } from '../model/client';
@@ -32,7 +31,7 @@ describe('a dialog that is closed while it sends a job', () => {
     const model = makeModel({ queue });
     void submitPlugin.activate(
       { commands, serviceManager } as unknown as JupyterFrontEnd,
-      ...[model, model, nullTranslator, null, null]
+      ...[model, model, null, null]
     );
     done = commands.execute(CommandIDs.submitJob, {
       request: { command: ['true'] }

@@ -1,5 +1,3 @@
-import { nullTranslator } from '@jupyterlab/translation';
-
 import { CellHistory } from '../model/cells';
 import type { ICellRun } from '../model/cells';
 import type { ICell } from '../model/cellContract';
@@ -82,11 +80,10 @@ describe('what is said of a cell', () => {
   );
   const pools = new Map([['p1', makePool({ ranks })]]);
   const model = makeModel({ pools, telemetry });
-  const trans = nullTranslator.load('');
   const name = 'work/train.ipynb';
   const say = (cell: ICell) => {
     const [run] = follow([cell]).all as [ICellRun];
-    return sayCell(run, 241, model, trans);
+    return sayCell(run, 241, model);
   };
 
   it('is how long it took, and where it ran', () => {

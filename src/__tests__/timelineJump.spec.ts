@@ -1,7 +1,6 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import type { INotebookTracker } from '@jupyterlab/notebook';
-import { nullTranslator } from '@jupyterlab/translation';
 
 import type { ICellRun } from '../model/cells';
 import { jumpTo } from '../timeline/jump';
@@ -68,8 +67,7 @@ async function jump(
   await jumpTo(
     run,
     app as unknown as JupyterFrontEnd,
-    tracker as unknown as INotebookTracker,
-    nullTranslator.load('')
+    tracker as unknown as INotebookTracker
   );
   const said = Notification.manager.notifications.map(({ message }) => message);
   return {

@@ -1,8 +1,4 @@
-import { nullTranslator } from '@jupyterlab/translation';
-
 import { sayLanes } from '../timeline/lanes';
-
-const trans = nullTranslator.load('jupyter_dist_server');
 
 describe('the seconds of a profiled cell', () => {
   // A hundred collectives of 20 ms each, joined to one time of 10 s.
@@ -14,13 +10,13 @@ describe('the seconds of a profiled cell', () => {
   } as const;
 
   it('are those that were measured, not those of times that were joined', () => {
-    expect(sayLanes([lanes], [0, 20], trans)).toBe(
+    expect(sayLanes([lanes], [0, 20])).toBe(
       'profiled: compute 1.00 s, communication 0.00 s, waiting for other ranks 2.00 s'
     );
   });
 
   it('are those of what is in sight', () => {
-    expect(sayLanes([lanes, lanes], [6, 20], trans)).toContain(
+    expect(sayLanes([lanes, lanes], [6, 20])).toContain(
       'compute 0.00 s, communication 0.00 s, waiting for other ranks 2.00 s'
     );
   });

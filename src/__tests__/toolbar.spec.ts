@@ -1,5 +1,4 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
@@ -53,9 +52,8 @@ function show(
       specsManager: { specs: { kernelspecs: { R: { language: 'R' } } } }
     }
   } as unknown as NotebookPanel;
-  const trans = nullTranslator.load('');
   item = new RanksButton({
-    ...{ panel, model, start, commands, makeCurrent, trans }
+    ...{ panel, model, start, commands, makeCurrent }
   });
   Widget.attach(item, document.body);
 }

@@ -22,7 +22,7 @@ function setUp(pool: IPool | null = makePool()) {
     Object.assign(model, { pool });
     emitChanged(model);
   };
-  const variables = new VariablesModel(model, model);
+  const variables = new VariablesModel(model, model.requests);
   return { model, variables, asked, turnTo };
 }
 
@@ -49,22 +49,22 @@ afterEach(() => {
 it('asks only while somebody looks', async () => {
   const { model, variables, asked, turnTo } = setUp();
   await wait();
-  expect(model.variables).not.toHaveBeenCalled();
+  expect(model.requests.variables).not.toHaveBeenCalled();
   const watching = variables.watch();
   await wait();
-  expect(model.variables).toHaveBeenCalledTimes(1);
-  expect(model.variables).toHaveBeenCalledWith('p1');
+  expect(model.requests.variables).toHaveBeenCalledTimes(1);
+  expect(model.requests.variables).toHaveBeenCalledWith('p1');
   asked[0].resolve(X);
   await wait();
   expect(variables.list).toBe(X);
   watching.dispose();
   turnTo(poolWith(['idle', 200], ['idle', 200]));
   await wait();
-  expect(model.variables).toHaveBeenCalledTimes(1);
+  expect(model.requests.variables).toHaveBeenCalledTimes(1);
   expect(variables.isOld).toBe(true);
   variables.watch();
   await wait();
-  expect(model.variables).toHaveBeenCalledTimes(2);
+  expect(model.requests.variables).toHaveBeenCalledTimes(2);
 });
 
 it('asks once after each cell, when no rank runs it any more', async () => {
@@ -78,20 +78,20 @@ it('asks once after each cell, when no rank runs it any more', async () => {
   await wait();
   turnTo(poolWith(['idle', 201], ['busy', 200]));
   await wait();
-  expect(model.variables).toHaveBeenCalledTimes(1);
+  expect(model.requests.variables).toHaveBeenCalledTimes(1);
   expect(variables.isOld).toBe(true);
   turnTo(poolWith(['idle', 201], ['idle', 202]));
   emitChanged(model);
   await wait();
   await wait();
-  expect(model.variables).toHaveBeenCalledTimes(2);
+  expect(model.requests.variables).toHaveBeenCalledTimes(2);
 });
 
 it('asks ranks that did not respond again, but not for ever', async () => {
   const { model, variables, asked } = setUp();
   const some = makeVariables([], { ranks: [0], silent: [1] });
   const asks = (count: number) =>
-    expect(model.variables).toHaveBeenCalledTimes(count);
+    expect(model.requests.variables).toHaveBeenCalledTimes(count);
   variables.watch();
   await wait();
   asked[0].resolve(some);
@@ -117,7 +117,7 @@ it('keeps what a check has found if ranks did not respond', async () => {
   void variables.check();
   asked[1].resolve(makeVariables([], { ranks: [0], silent: [1] }));
   await jest.advanceTimersByTimeAsync(20_000);
-  expect(model.variables).toHaveBeenCalledTimes(1);
+  expect(model.requests.variables).toHaveBeenCalledTimes(1);
 });
 
 it('does not ask between two cells of Run All', async () => {
@@ -132,7 +132,7 @@ it('does not ask between two cells of Run All', async () => {
   await jest.advanceTimersByTimeAsync(50);
   turnTo(poolWith(['busy', 202], ['busy', 202]));
   await wait();
-  expect(model.variables).toHaveBeenCalledTimes(1);
+  expect(model.requests.variables).toHaveBeenCalledTimes(1);
 });
 
 it('a list of some ranks is better than none, and worse than an older one of all', async () => {
@@ -201,8 +201,8 @@ it('a check replaces the list, also while a rank runs a cell', async () => {
   expect(variables.isChecking).toBe(true);
   asked[1].resolve(checked);
   await wait();
-  expect(model.checkVariables).toHaveBeenCalledTimes(1);
+  expect(model.requests.checkVariables).toHaveBeenCalledTimes(1);
   expect(variables.isChecking).toBe(false);
   expect(variables.list).toBe(checked);
-  expect(model.variables).toHaveBeenCalledTimes(1);
+  expect(model.requests.variables).toHaveBeenCalledTimes(1);
 });

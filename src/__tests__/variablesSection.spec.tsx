@@ -8,7 +8,7 @@ import {
   VariablesSummary
 } from '../panel/variables/variablesSection';
 import { emitChanged, makePool, makeRank } from './samples';
-import type { IFakeModel } from './samples';
+import type { IFakeModel, Changes } from './samples';
 import { button, host, press, show } from './screen';
 import {
   makeForm,
@@ -33,7 +33,7 @@ function Part(services: IPanelServices): JSX.Element {
 /** Shows the section once there is an answer. */
 async function showList(
   list: IVariables,
-  changes: Partial<IFakeModel> = {}
+  changes: Changes = {}
 ): Promise<IFakeModel> {
   const model = show(
     { pool: makePool(), variables: () => Promise.resolve(list), ...changes },

@@ -1,12 +1,8 @@
-import { nullTranslator } from '@jupyterlab/translation';
-
 import type { IPool } from '../model/contract';
 import { findLongWait } from '../model/waiting';
 import { sayLongWait } from '../words/waitWords';
 import { makeStopped, makeTelemetry, makeUsage } from './gpuSamples';
 import { makePool, makeRank } from './samples';
-
-const trans = nullTranslator.load('');
 const NOW = 1000;
 
 /** What a rank does: a collective and since how many seconds, or a state. */
@@ -50,7 +46,7 @@ function say(doings: Doing[], changes: Partial<IPool> = {}): string | null {
   if (!wait) {
     return null;
   }
-  const { head, rest } = sayLongWait(wait, trans);
+  const { head, rest } = sayLongWait(wait);
   return `${head} ${rest}`;
 }
 

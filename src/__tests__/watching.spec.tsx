@@ -25,11 +25,10 @@ function makePanel(stream: FakeStream, restored: Promise<unknown>): DistPanel {
     model,
     current: model,
     start: makeStart(model),
-    variables: new VariablesModel(model, model),
+    variables: new VariablesModel(model, model.requests),
     uiState: new UiState(null, ''),
     commands: new CommandRegistry(),
-    clock: new Clock(),
-    trans: nullTranslator.load('')
+    clock: new Clock()
   };
   return new DistPanel(services, nullTranslator, restored);
 }

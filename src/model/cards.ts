@@ -14,9 +14,7 @@ export function allGpus(
   ];
 }
 
-/**
- * The GPUs in their order, MIG instances of one GPU together.
- */
+/** The GPUs in their order, MIG instances of one GPU together. */
 export function cards(gpus: readonly IGpu[]): Card[] {
   const found: Card[] = [];
   const divided = new Map<string, [IGpu, ...IGpu[]]>();

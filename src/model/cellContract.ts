@@ -1,6 +1,4 @@
-/**
- * What the server says of cells that ran on ranks, exactly as it comes over the wire.
- */
+/** What the server says of cells that ran on ranks, exactly as it comes over the wire. */
 
 /** A time in which a rank was busy with a cell. */
 export interface IStretch {

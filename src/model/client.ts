@@ -1,6 +1,5 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type {
   IApiError,
@@ -24,13 +23,12 @@ import type {
   JobState
 } from './queueContract';
 import type { IJobPlan, IJobRequest, ISubmitSchema } from './submitContract';
+import { trans } from './trans';
 import type { IVariables } from './variablesContract';
 
 const NAMESPACE = 'jupyter-dist';
 
-/**
- * A request that did not succeed, in the server's own words where it had any.
- */
+/** A request that failed, in the server's words if it sent any. */
 export class ApiError extends Error implements IApiError {
   constructor(
     error: IApiError,
@@ -51,14 +49,17 @@ export class ApiError extends Error implements IApiError {
   choice?: IStartChoice;
 }
 
-/**
- * The REST side of the server extension.
- */
+/** Any other error is a mistake of ours, and thrown again. */
+export function asApiError(error: unknown): ApiError {
+  if (!(error instanceof ApiError)) {
+    throw error;
+  }
+  return error;
+}
+
+/** The REST API of the server extension. */
 export class Client {
-  constructor(
-    readonly serverSettings: ServerConnection.ISettings,
-    private readonly _trans: TranslationBundle
-  ) {}
+  constructor(readonly serverSettings: ServerConnection.ISettings) {}
 
   /** Where the server pushes pool changes. */
   get streamUrl(): string {
@@ -78,8 +79,8 @@ export class Client {
   }
 
   /**
-   * What the GPUs did, from `since` on: in Unix seconds, or, if negative, in seconds before now by the
-   * server's clock. A row of the answer sums up `step` seconds.
+   * What the GPUs did since a time: Unix seconds, or, if negative, seconds before now by the server's
+   * clock. Each row of the answer sums up `step` seconds.
    */
   gpuHistory(since: number, step: number): Promise<IGpuHistory> {
     const query = URLExt.objectToQueryString({ since, step });
@@ -91,46 +92,34 @@ export class Client {
   }
 
   stop(id: string): Promise<IPool> {
-    return this._request('DELETE', `pools/${encodeURIComponent(id)}`);
+    return this._request('DELETE', pathOf('pools', id));
   }
 
   /** Without `ranks`, all of them. */
   interrupt(id: string, ranks?: number[]): Promise<IPool> {
-    return this._request(
-      'POST',
-      `pools/${encodeURIComponent(id)}/interrupt`,
-      ranks ? { ranks } : {}
-    );
+    return this._request('POST', pathOf('pools', id, 'interrupt'), { ranks });
   }
 
   kill(id: string, ranks: number[]): Promise<IPool> {
-    return this._request('POST', `pools/${encodeURIComponent(id)}/kill`, {
-      ranks
-    });
+    return this._request('POST', pathOf('pools', id, 'kill'), { ranks });
   }
 
   stack(id: string, rank: number): Promise<IStack> {
-    return this._request(
-      'GET',
-      `pools/${encodeURIComponent(id)}/ranks/${rank}/stack`
-    );
+    return this._request('GET', pathOf('pools', id, 'ranks', rank, 'stack'));
   }
 
   log(id: string, rank: number): Promise<ILog> {
-    return this._request(
-      'GET',
-      `pools/${encodeURIComponent(id)}/ranks/${rank}/log`
-    );
+    return this._request('GET', pathOf('pools', id, 'ranks', rank, 'log'));
   }
 
   /** What the ranks' variables are; small ones are compared. */
   variables(id: string): Promise<IVariables> {
-    return this._request('GET', `pools/${encodeURIComponent(id)}/variables`);
+    return this._request('GET', pathOf('pools', id, 'variables'));
   }
 
   /** The same, and all are compared. */
   checkVariables(id: string): Promise<IVariables> {
-    return this._request('POST', `pools/${encodeURIComponent(id)}/check`, {});
+    return this._request('POST', pathOf('pools', id, 'check'), {});
   }
 
   startSchema(): Promise<IStartSchema> {
@@ -139,11 +128,7 @@ export class Client {
 
   /** Without `ranks`, all of them. */
   restart(id: string, which: IRestartChoice = {}): Promise<IPool> {
-    return this._request(
-      'POST',
-      `pools/${encodeURIComponent(id)}/restart`,
-      which
-    );
+    return this._request('POST', pathOf('pools', id, 'restart'), which);
   }
 
   /** All that runs and waits on the machine, and when what waits is expected to start. */
@@ -153,23 +138,20 @@ export class Client {
 
   /** The jobs of this user in these states that ended last, the newest end first. */
   jobs(states: readonly JobState[]): Promise<IJobs> {
-    const path = `jobs?states=${states.join()}&order=ended`;
-    return this._request('GET', path);
+    return this._request('GET', `jobs?states=${states.join()}&order=ended`);
   }
 
   /** How far the tasks of an array of this user are; `jobs` has one of them. */
   tasks(array: string): Promise<ITasks> {
-    return this._request('GET', `jobs/${encodeURIComponent(array)}?first=1`);
+    return this._request('GET', `${pathOf('jobs', array)}?first=1`);
   }
 
   changeJob(action: JobAction, label: string): Promise<IJobs> {
-    const path = `jobs/${encodeURIComponent(label)}`;
     return action === 'cancel'
-      ? this._request('DELETE', path)
-      : this._request('POST', `${path}/${action}`);
+      ? this._request('DELETE', pathOf('jobs', label))
+      : this._request('POST', pathOf('jobs', label, action));
   }
 
-  /** What jobs can be asked for with. */
   submitSchema(): Promise<ISubmitSchema> {
     return this._request('GET', 'submit-schema');
   }
@@ -179,16 +161,13 @@ export class Client {
     return this._request('POST', 'jobs/plan', request);
   }
 
-  /** All about one job of this user. */
   jobDetails(label: string): Promise<IJobDetails> {
-    return this._request('GET', `jobs/${encodeURIComponent(label)}/details`);
+    return this._request('GET', pathOf('jobs', label, 'details'));
   }
 
-  /** Whole lines of what it has printed. */
   jobLines(label: string, query: ILinesQuery): Promise<IJobLines> {
     const asked = URLExt.objectToQueryString({ ...query });
-    const path = `jobs/${encodeURIComponent(label)}/lines${asked}`;
-    return this._request('GET', path);
+    return this._request('GET', pathOf('jobs', label, 'lines') + asked);
   }
 
   submitJobs(request: IJobRequest): Promise<IJobs> {
@@ -197,8 +176,7 @@ export class Client {
 
   /** Own jobs start in the order of priority, then of age. */
   setPriority(label: string, priority: number): Promise<IJobs> {
-    const path = `jobs/${encodeURIComponent(label)}`;
-    return this._request('PATCH', path, { priority });
+    return this._request('PATCH', pathOf('jobs', label), { priority });
   }
 
   private async _request<T>(
@@ -208,13 +186,7 @@ export class Client {
     signal?: AbortSignal
   ): Promise<T> {
     const url = URLExt.join(this.serverSettings.baseUrl, NAMESPACE, path);
-    const init: RequestInit = { method };
-    if (body) {
-      init.body = JSON.stringify(body);
-    }
-    if (signal) {
-      init.signal = signal;
-    }
+    const init = { method, signal, body: body && JSON.stringify(body) };
     let response: Response;
     try {
       response = await ServerConnection.makeRequest(
@@ -226,8 +198,8 @@ export class Client {
       throw new ApiError(
         {
           code: 'unreachable',
-          message: this._trans.__('The Jupyter server does not respond.'),
-          hint: this._trans.__('Check that it is still running.')
+          message: trans.__('The Jupyter server does not respond.'),
+          hint: trans.__('Check that it is still running.')
         },
         0
       );
@@ -242,8 +214,8 @@ export class Client {
       throw new ApiError(
         {
           code: 'unreadable',
-          message: this._trans.__('The Jupyter server sent an invalid reply.'),
-          hint: this._trans.__('Check for a proxy between browser and server.')
+          message: trans.__('The Jupyter server sent an invalid reply.'),
+          hint: trans.__('Check for a proxy between browser and server.')
         },
         response.status
       );
@@ -252,26 +224,18 @@ export class Client {
 
   /** Proxies and Jupyter itself answer with bodies that are not ours. */
   private async _errorOf(response: Response): Promise<ApiError> {
-    let body: Partial<IApiError> = {};
-    try {
-      body = (await response.json()) as Partial<IApiError>;
-    } catch {
-      // A body that is no JSON has nothing to add to the status.
-    }
+    const { status } = response;
+    // A body that is no JSON has nothing to add to the status.
+    const body: Partial<IApiError> = await response.json().catch(() => ({}));
+    const message =
+      body.message || trans.__('The server responded with status %1.', status);
     return new ApiError(
-      {
-        code: body.code ?? `http_${response.status}`,
-        message:
-          body.message ||
-          this._trans.__(
-            'The server responded with status %1.',
-            response.status
-          ),
-        hint: body.hint ?? '',
-        field: body.field,
-        offers: body.offers
-      },
-      response.status
+      { code: `http_${status}`, hint: '', ...body, message },
+      status
     );
   }
+}
+
+function pathOf(...parts: (string | number)[]): string {
+  return parts.map(encodeURIComponent).join('/');
 }

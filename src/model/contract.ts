@@ -1,6 +1,4 @@
-/**
- * What the server says of pools, exactly as it comes over the wire.
- */
+/** What the server says of pools, exactly as it comes over the wire. */
 
 import type { ICellsMessage } from './cellContract';
 import type { TelemetryMessage } from './gpuContract';
@@ -27,7 +25,6 @@ export interface IGpuRef {
 
 export interface IRank {
   rank: number;
-  local_rank: number;
   /** `cpu` or `cuda:0`. */
   device: string;
   gpu: IGpuRef | null;
@@ -63,10 +60,6 @@ export interface IReason {
 export interface IAttachment {
   as: 'server' | 'kernel';
   pid: number;
-  /** Clock ticks since the boot; with the pid it names one process of this boot. */
-  start_ticks: number;
-  /** Names the machine's boot. */
-  boot: string;
   kernel_id: string | null;
   /** The notebook's path, empty when it is not known. */
   name: string;
@@ -103,7 +96,6 @@ export interface IPool {
   world_size: number;
   backend: string;
   placement: string;
-  start_method: 'fork' | 'spawn';
   /** Plain sentences to show. */
   notices: string[];
   progress: IProgress;
@@ -116,9 +108,6 @@ export interface IPool {
   idle_since: number | null;
   /** Its server, its kernel, and kernels that have attached to it. */
   attachments: IAttachment[];
-  python: string;
-  cwd: string;
-  folder: string;
   generation: number;
   ranks: IRank[];
 }
@@ -241,8 +230,8 @@ export type StreamMessage =
   | IJobsMessage
   | TelemetryMessage;
 
-export function deadRanks(pool: IPool): IRank[] {
-  return pool.ranks.filter(({ state }) => state === 'dead');
+export function deadRanks({ ranks }: Pick<IPool, 'ranks'>): IRank[] {
+  return ranks.filter(({ state }) => state === 'dead');
 }
 
 /** Whether any rank runs a cell. */

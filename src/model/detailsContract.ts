@@ -1,9 +1,7 @@
 import type { IJob, JobState } from './queueContract';
 import type { IJobRequest } from './submitContract';
 
-/**
- * What the server says of one job, exactly as it comes over the wire.
- */
+/** What the server says of one job, exactly as it comes over the wire. */
 export interface IJobDetails {
   job: IFullJob;
   /** With its parameters. */
@@ -23,7 +21,6 @@ export interface IJobDetails {
 }
 
 export interface IFullJob extends IJob {
-  params: Record<string, string>;
   priority: number;
   gpus: number;
   gpu_uuids: string[];

@@ -1,7 +1,7 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONValue } from '@lumino/coreutils';
 
 import type { IStartChoice, IStartField, IStartSchema } from './contract';
+import { trans } from './trans';
 
 /** An environment variable while it is written. */
 export interface IVariable {
@@ -75,9 +75,7 @@ export function ranksOf(
     : Number(chosen ?? NaN);
 }
 
-/**
- * What the server is to be asked for; fields that it does not know are left out.
- */
+/** What the server is to be asked for; fields that it does not know are left out. */
 export function toChoice(
   schema: IStartSchema,
   draft: Draft,
@@ -121,14 +119,11 @@ function toGpuId(label: string): number | string {
   return /^\d+$/.test(label) ? Number(label) : label;
 }
 
-/**
- * What is wrong with a draft, by field.
- */
+/** What is wrong with a draft, by field. */
 export function errorsOf(
   schema: IStartSchema,
   draft: Draft,
-  offer: number | null,
-  trans: TranslationBundle
+  offer: number | null
 ): Record<string, string> {
   const errors: Record<string, string> = {};
   for (const [name, field] of Object.entries(schema.properties)) {
@@ -143,26 +138,22 @@ export function errorsOf(
     switch (field['x-widget']) {
       case 'ranks': {
         const ranks = ranksOf(schema, draft, offer);
-        return ranks === null ? null : wrongNumber(ranks, field, trans);
+        return ranks === null ? null : wrongNumber(ranks, field);
       }
       case 'number':
       case 'bytes':
         return draft[name] === undefined
           ? null
-          : wrongNumber(Number(draft[name] ?? NaN), field, trans);
+          : wrongNumber(Number(draft[name] ?? NaN), field);
       case 'env':
-        return wrongVariables(variablesOf(draft[name]), trans);
+        return wrongVariables(variablesOf(draft[name]));
       default:
         return null;
     }
   }
 }
 
-function wrongNumber(
-  value: number,
-  field: IStartField,
-  trans: TranslationBundle
-): string | null {
+function wrongNumber(value: number, field: IStartField): string | null {
   const { type, minimum, maximum } = field;
   if (!Number.isFinite(value)) {
     return trans.__('Enter a number.');
@@ -188,10 +179,7 @@ function wrongNumber(
   );
 }
 
-function wrongVariables(
-  variables: IVariable[],
-  trans: TranslationBundle
-): string | null {
+function wrongVariables(variables: IVariable[]): string | null {
   const names = variables
     // An empty row is about to be written.
     .filter(({ name, value }) => name || value)

@@ -1,6 +1,4 @@
-/**
- * What the server says of GPUs, and of what ranks use, exactly as it comes over the wire.
- */
+/** What the server says of GPUs, and of what ranks use, exactly as it comes over the wire. */
 
 export interface IGpu {
   /** Of the physical GPU: the instances of one GPU share it. */
@@ -10,7 +8,6 @@ export interface IGpu {
   /** Bytes; 0 where the driver does not say, as of a GPU without memory of its own. */
   memory_total: number;
   pci_bus_id: string;
-  compute_capability: string;
   /** The place of a MIG instance on its GPU. */
   mig: number | null;
   /** The UUID of the GPU that a MIG instance is part of. */
@@ -104,7 +101,6 @@ export interface IUsage {
   cpu: number | null;
   /** Bytes. */
   memory: number | null;
-  gpu_uuid: string | null;
   /** Bytes that torch has given out, and that it holds. */
   allocated: number | null;
   reserved: number | null;

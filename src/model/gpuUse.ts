@@ -19,9 +19,7 @@ export interface ISegment {
   bytes: number;
 }
 
-/**
- * The ranks on a GPU, those of `own` first.
- */
+/** The ranks on a GPU, those of `own` first. */
 export function seatsOn(
   uuid: string,
   pools: Iterable<IPool>,

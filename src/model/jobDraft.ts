@@ -1,11 +1,10 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import { joinWords, splitWords } from './shellWords';
 import type {
   IJobRequest,
   ISubmitField,
   ISubmitSchema
 } from './submitContract';
+import { trans } from './trans';
 
 export interface IParameter {
   name: string;
@@ -35,8 +34,7 @@ const SCRIPT = /\.(sh|bash|py)$/;
 
 export function readDraft(
   { properties }: ISubmitSchema,
-  draft: IJobDraft,
-  trans: TranslationBundle
+  draft: IJobDraft
 ): IRead {
   const request: IJobRequest = { ...draft.others };
   const errors: Record<string, string> = {};

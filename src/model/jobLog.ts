@@ -1,45 +1,44 @@
 import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 
-import { ApiError } from './client';
+import { asApiError } from './client';
 import type { IApiError } from './contract';
 import type { IJobLines, ILinesQuery } from './detailsContract';
 import { ENDED } from './queueContract';
 
-/** Blocks of at most 64 KiB that are kept: what is further away is read again when it is wanted. */
+/** The most blocks (of at most 64 KiB) that are kept; others are read again when needed. */
 const MOST_BLOCKS = 16;
-/** Blocks that are read at first. */
+/** How many blocks are read at first. */
 const AT_FIRST = 4;
 
 interface IBlock {
   start: number;
   end: number;
   lines: string[];
-  /** Whether its first line was written over, and so what is before it in the same line. */
+  /** Whether its first line was written over, with what precedes it in the same line. */
   isOver: boolean;
   /** Whether its last line goes on in the next block, at its end or, after `\r`, at its start. */
   tail: 'ends' | 'goes on' | 'starts over';
 }
 
-/**
- * A part of what a job has printed, however long it is: lines are read by their place in the file.
- */
+/** A part of what a job has printed: lines are read by their place in the file. */
 export class JobLog {
   constructor(
     private readonly _read: (query: ILinesQuery) => Promise<IJobLines>
   ) {}
 
   /** Emitted after any change below. */
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
+  readonly changed = new Signal<unknown, void>(this);
+  /** Without what progress bars wrote over. */
+  lines: readonly string[] = [];
+  /** Of the file, in bytes. */
+  size = 0;
+  /** How many lines the last change has put before the others; negative if it took some away. */
+  shift = 0;
+  /** The line, from 0, that was found last. */
+  found: number | null = null;
+  error: IApiError | null = null;
 
-  /** Those that are there, without what progress bars wrote over. */
-  get lines(): readonly string[] {
-    return this._lines;
-  }
-
-  /** Where they begin and end in the file, and its size, in bytes. */
+  /** Where the lines begin and end in the file, in bytes. */
   get start(): number {
     return this._blocks[0]?.start ?? 0;
   }
@@ -48,40 +47,20 @@ export class JobLog {
     return this._blocks.at(-1)?.end ?? 0;
   }
 
-  get size(): number {
-    return this._size;
-  }
-
-  /** How many lines the last change has put before the others; negative if it took some away. */
-  get shift(): number {
-    return this._shift;
-  }
-
-  /** The line, from 0, that was found last. */
-  get found(): number | null {
-    return this._found;
-  }
-
-  /** Whether all has been read that will ever be there. */
+  /** Whether all has been read, and no more will come. */
   get isComplete(): boolean {
-    return this._hasEnded && this.end >= this._size;
+    return this._hasEnded && this.end >= this.size;
   }
 
-  /** Whether no more is kept: what is read at one end is then left out at the other. */
+  /** Whether reading at one end drops lines at the other. */
   get isFull(): boolean {
     return this._blocks.length >= MOST_BLOCKS;
   }
 
-  /** Whether something is being read. */
   get isBusy(): boolean {
     return this._waiting > 0;
   }
 
-  get error(): IApiError | null {
-    return this._error;
-  }
-
-  /** Read the end of it. */
   toEnd(): Promise<void> {
     return this._do(() => this._readEnd());
   }
@@ -89,7 +68,7 @@ export class JobLog {
   toStart(): Promise<void> {
     return this._do(async () => {
       const block = await this._ask({ offset: 0 });
-      this._found = null;
+      this.found = null;
       this._set([block]);
     });
   }
@@ -112,21 +91,19 @@ export class JobLog {
       const last = this._blocks.at(-1);
       if (!last) {
         // The first read has failed.
-        await this._readEnd();
-        return;
+        return this._readEnd();
       }
       const known = this._blocks.slice(0, -1);
       const again = await this._ask({ offset: last.start });
-      if (this._size < last.end) {
+      if (this.size < last.end) {
         // Another file, or it was emptied.
-        await this._readEnd();
-        return;
+        return this._readEnd();
       }
       const blocks = [...known, again];
       // What was written in the meantime may fill several.
       while (
         blocks.length < known.length + AT_FIRST &&
-        blocks.at(-1)!.end < this._size
+        blocks.at(-1)!.end < this.size
       ) {
         const next = await this._ask({ offset: blocks.at(-1)!.end });
         if (next.end <= blocks.at(-1)!.end) {
@@ -139,21 +116,21 @@ export class JobLog {
     });
   }
 
-  /** Go to the next line with a text, from the one that was found last on; then from the start. */
+  /** Go to the next line with a text; after the last one, to the first. */
   find(text: string): Promise<void> {
     return this._do(async () => {
       const wanted = text.toLowerCase();
       const has = (line: string) => line.toLowerCase().includes(wanted);
       if (text !== this._sought) {
         this._sought = text;
-        this._found = null;
+        this.found = null;
       }
-      const from = (this._found ?? -1) + 1;
-      const near = this._lines.findIndex(
+      const from = (this.found ?? -1) + 1;
+      const near = this.lines.findIndex(
         (line, index) => index >= from && has(line)
       );
       if (near >= 0) {
-        this._found = near;
+        this.found = near;
         return;
       }
       let lines = await this._read({ find: text, offset: this.end });
@@ -162,9 +139,9 @@ export class JobLog {
       }
       if (lines.found) {
         this._set([this._take(lines)]);
-        this._found = Math.max(0, this._lines.findIndex(has));
+        this.found = Math.max(0, this.lines.findIndex(has));
       } else {
-        this._found = null;
+        this.found = null;
       }
     });
   }
@@ -176,7 +153,7 @@ export class JobLog {
       block = await this._ask({ before: block.start });
       blocks.unshift(block);
     }
-    this._found = null;
+    this.found = null;
     this._set(blocks);
   }
 
@@ -184,19 +161,16 @@ export class JobLog {
   private _do(work: () => Promise<void>): Promise<void> {
     this._waiting += 1;
     const done = this._last.then(async () => {
-      this._shift = 0;
+      this.shift = 0;
       try {
         await work();
-        this._error = null;
+        this.error = null;
       } catch (error) {
-        if (!(error instanceof ApiError)) {
-          throw error;
-        }
-        this._error = error;
+        this.error = asApiError(error);
       } finally {
         this._waiting -= 1;
       }
-      this._changed.emit();
+      this.changed.emit();
     });
     this._last = done.catch(() => undefined);
     return done;
@@ -207,7 +181,7 @@ export class JobLog {
   }
 
   private _take({ offset, next, size, text, state }: IJobLines): IBlock {
-    this._size = size;
+    this.size = size;
     this._hasEnded = ENDED.includes(state);
     const raw = text.split('\n');
     // Behind the last end of a line there is none yet.
@@ -228,34 +202,28 @@ export class JobLog {
   }
 
   private _set(blocks: IBlock[], shift = 0): void {
-    if (this._found !== null) {
-      this._found += shift;
+    if (this.found !== null) {
+      this.found += shift;
     }
     this._blocks = blocks;
-    this._lines = join(blocks);
-    this._shift = shift;
+    this.lines = join(blocks);
+    this.shift = shift;
   }
 
-  private readonly _changed = new Signal<this, void>(this);
   private _blocks: IBlock[] = [];
-  private _lines: readonly string[] = [];
-  private _size = 0;
-  private _shift = 0;
-  private _found: number | null = null;
   private _sought = '';
   private _hasEnded = false;
-  private _error: IApiError | null = null;
   private _waiting = 0;
   private _last = Promise.resolve();
 }
 
-/** What a terminal would show of a line: what was written over is left out. */
+/** What a terminal shows of a line: without what was written over. */
 function fold(line: string): string {
   const end = line.endsWith('\r') ? line.replace(/\r+$/, '') : line;
   return end.slice(end.lastIndexOf('\r') + 1);
 }
 
-/** The lines of blocks, where one that is cut in two, such as a long progress bar, is one again. */
+/** The lines of blocks; a line that was cut in two, such as a long progress bar, is joined. */
 function join(blocks: readonly IBlock[]): string[] {
   const all: string[] = [];
   blocks.forEach(({ lines, isOver }, index) => {

@@ -2,11 +2,10 @@ import type { ISessionContext } from '@jupyterlab/apputils';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { JSONExt } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 
 import { poolOf } from './contract';
 import type { IApiError, IPool } from './contract';
-import type { ICurrentNotebook, INotebook, IPoolsModel } from './tokens';
+import type { INotebook, IPoolsModel } from './tokens';
 
 /** Whether a notebook's kernel is Python's; also while that is not known. */
 export function isPython({ session, specsManager }: ISessionContext): boolean {
@@ -14,25 +13,19 @@ export function isPython({ session, specsManager }: ISessionContext): boolean {
   return !spec || /^i?python/i.test(spec.language);
 }
 
-/** What the pools model needs to know of the notebooks. */
-export interface INotebookKernels {
-  /** The id of the current notebook's kernel. */
-  readonly current: string | null;
-  /** Run a magic unseen in a notebook's kernel; answers what the kernel said against it. */
-  runMagic(kernelId: string, line: string): Promise<string | null>;
-}
+export type INotebookKernels = Readonly<NotebookKernels>;
 
-/**
- * The kernels of the notebooks that are open.
- */
-export class NotebookKernels implements INotebookKernels {
+/** The kernels of the open notebooks. */
+export class NotebookKernels {
   constructor(private readonly _tracker: INotebookTracker) {}
 
+  /** The id of the current notebook's kernel. */
   get current(): string | null {
     const context = this._tracker.currentWidget?.sessionContext;
     return context?.session?.kernel?.id ?? null;
   }
 
+  /** Run a magic unseen in a notebook's kernel; returns the error, if there is one. */
   async runMagic(kernelId: string, line: string): Promise<string | null> {
     const panel = this._tracker.find(
       ({ sessionContext }) => sessionContext.session?.kernel?.id === kernelId
@@ -52,16 +45,14 @@ export class NotebookKernels implements INotebookKernels {
         ? `${content.ename}: ${content.evalue}`
         : null;
     } catch {
-      // The kernel was restarted or closed before it could answer: there is nothing to run it in.
+      // The kernel was restarted or closed before it could answer.
       return null;
     }
   }
 }
 
-/**
- * Follows the current notebook, its kernel, and its pool.
- */
-export class CurrentNotebook implements ICurrentNotebook {
+/** The notebook that the user looks at, and its pool. */
+export class CurrentNotebook {
   constructor(
     tracker: INotebookTracker,
     private readonly _pools: IPoolsModel
@@ -71,10 +62,10 @@ export class CurrentNotebook implements ICurrentNotebook {
     this._onCurrentChanged(tracker, tracker.currentWidget);
   }
 
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
+  /** Emitted after any change below. */
+  readonly changed = new Signal<unknown, void>(this);
 
+  /** Another object after each change. */
   get notebook(): INotebook | null {
     const found = this._context && describe(this._context);
     if (!JSONExt.deepEqual({ ...found }, { ...this._notebook })) {
@@ -83,14 +74,17 @@ export class CurrentNotebook implements ICurrentNotebook {
     return this._notebook;
   }
 
+  /** The newest pool of its kernel. */
   get pool(): IPool | null {
     return poolOf(this._kernelId, this._pools.pools.values());
   }
 
+  /** What went wrong with its last request. */
   get error(): IApiError | null {
     return this._pools.errorOf(this._kernelId);
   }
 
+  /** Whether a request for it, or for its pool, waits for its answer. */
   get isPending(): boolean {
     return (
       this._pools.hasRequest(this._kernelId) ||
@@ -129,10 +123,9 @@ export class CurrentNotebook implements ICurrentNotebook {
   }
 
   private _emit(): void {
-    this._changed.emit();
+    this.changed.emit();
   }
 
-  private readonly _changed = new Signal<this, void>(this);
   private _context: ISessionContext | null = null;
   private _notebook: INotebook | null = null;
 }

@@ -12,16 +12,12 @@ import { withoutValues } from './draft';
 import type { Draft } from './draft';
 import { CurrentNotebook, NotebookKernels } from './notebook';
 import { PoolsModel } from './pools';
-import { QueueModel } from './queueModel';
+import { QueueModel } from './queue';
 import { IStartModel, StartModel } from './startModel';
 import { Stream } from './stream';
 import { Telemetry } from './telemetry';
-import {
-  ICurrentNotebook,
-  IPoolsModel,
-  SETTINGS_ID,
-  TRANSLATION_DOMAIN
-} from './tokens';
+import { ICurrentNotebook, IPoolsModel, SETTINGS_ID } from './tokens';
+import { loadTranslations } from './trans';
 import { UiState } from './uiState';
 
 /**
@@ -41,18 +37,16 @@ export const modelPlugin: JupyterFrontEndPlugin<IPoolsModel> = {
     translator: ITranslator,
     registry: ISettingRegistry | null
   ): IPoolsModel => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
-    const client = new Client(app.serviceManager.serverSettings, trans);
-    const stream = new Stream({ client });
+    loadTranslations(translator);
+    const client = new Client(app.serviceManager.serverSettings);
+    const stream = new Stream(client);
     const telemetry = new Telemetry(stream);
-    const { received } = stream;
     const model = new PoolsModel({
       client,
       stream,
       kernels: new NotebookKernels(tracker),
       telemetry,
-      queue: new QueueModel({ client, received, topics: telemetry }),
-      trans
+      queue: new QueueModel(client, stream.received, telemetry)
     });
     if (registry) {
       void follow(registry, model);
@@ -62,9 +56,7 @@ export const modelPlugin: JupyterFrontEndPlugin<IPoolsModel> = {
   }
 };
 
-/**
- * Provides the notebook that the user looks at.
- */
+/** Provides the notebook that the user looks at. */
 export const currentNotebookPlugin: JupyterFrontEndPlugin<ICurrentNotebook> = {
   id: 'jupyter-dist-server:current-notebook',
   description: 'Follows the current notebook and its pool.',
@@ -90,20 +82,18 @@ export const startPlugin: JupyterFrontEndPlugin<IStartModel> = {
   description: 'Remembers what was chosen for the pool of each notebook.',
   autoStart: true,
   provides: IStartModel,
-  requires: [IPoolsModel, ICurrentNotebook, ITranslator],
+  requires: [IPoolsModel, ICurrentNotebook],
   optional: [IStateDB],
   activate: (
     { serviceManager }: JupyterFrontEnd,
     pools: IPoolsModel,
     current: ICurrentNotebook,
-    translator: ITranslator,
     state: IStateDB | null
   ): IStartModel => {
-    const choices = new UiState(state, 'jupyter-dist-server:start', {
-      toKeep: draft => withoutValues(draft as Draft)
-    });
-    const trans = translator.load(TRANSLATION_DOMAIN);
-    const model = new StartModel(pools, current, choices, trans);
+    const choices = new UiState(state, 'jupyter-dist-server:start', draft =>
+      withoutValues(draft as Draft)
+    );
+    const model = new StartModel(pools, current, choices);
     serviceManager.contents.fileChanged.connect((_, change) =>
       model.follow(change)
     );

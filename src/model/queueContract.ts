@@ -1,6 +1,4 @@
-/**
- * What the server says of the queue, exactly as it comes over the wire.
- */
+/** What the server says of the queue, exactly as it comes over the wire. */
 
 export type JobState =
   | 'PENDING'

@@ -1,39 +1,18 @@
 import type { Contents } from '@jupyterlab/services';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Token } from '@lumino/coreutils';
 import type { ReadonlyPartialJSONValue } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 
-import { ApiError } from './client';
+import { asApiError } from './client';
 import type { IStartChoice, IStartSchema } from './contract';
 import { toChoice, errorsOf } from './draft';
 import type { Draft } from './draft';
 import { MAX_RANKS } from './tokens';
 import type { ICurrentNotebook, INotebook, IPoolsModel } from './tokens';
+import { trans } from './trans';
 import type { UiState } from './uiState';
 
-/**
- * What a pool can be asked for, and what was chosen for each notebook.
- */
-export interface IStartModel {
-  /** Emitted after any change below. */
-  readonly changed: ISignal<IStartModel, void>;
-  /** Another object after each change. */
-  readonly schema: IStartSchema;
-  /** Whether the server is being asked for the schema for the first time. */
-  readonly isLoading: boolean;
-  /** Ask the server what it can be asked for, unless that is known. */
-  load(): Promise<void>;
-  /** Another object after each change. */
-  draft(path: string): Draft;
-  /** Whether anything was chosen for a notebook. */
-  isChosen(path: string): boolean;
-  /** Without a value, the server chooses. */
-  change(path: string, field: string, value?: ReadonlyPartialJSONValue): void;
-  /** What to start for a notebook when nobody looks at the form; null if something in that is wrong. */
-  choice(path: string, offer: number | null): Promise<IStartChoice | null>;
-}
+export type IStartModel = Readonly<StartModel>;
 
 export const IStartModel = new Token<IStartModel>(
   'jupyter-dist-server:IStartModel',
@@ -42,34 +21,38 @@ export const IStartModel = new Token<IStartModel>(
 
 const NOTHING: Draft = {};
 
-/**
- * Asks the server for the schema when it is needed, and again when it has come back.
- */
-export class StartModel implements IStartModel {
+/** What a new pool can be asked for, by the server's schema, and what was chosen for each notebook. */
+export class StartModel {
   constructor(
     private readonly _pools: IPoolsModel,
     current: ICurrentNotebook,
-    private readonly _choices: UiState,
-    private readonly _trans: TranslationBundle
+    private readonly _choices: UiState
   ) {
-    this._schema = this._ranksOnly();
     _pools.changed.connect(this._onPools, this);
     current.changed.connect(() => this._follow(current.notebook));
-    _choices.changed.connect(this._emit, this);
+    _choices.changed.connect(() => this.changed.emit());
   }
 
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
+  /** Emitted after any change below. */
+  readonly changed = new Signal<unknown, void>(this);
+  /** Before the server has sent it, only the number of ranks. */
+  schema: IStartSchema = {
+    type: 'object',
+    properties: {
+      num_ranks: {
+        type: 'integer',
+        title: trans.__('Ranks'),
+        description: trans.__('How many processes to start.'),
+        minimum: 1,
+        maximum: MAX_RANKS,
+        'x-widget': 'ranks'
+      }
+    }
+  };
+  /** Whether the schema is requested for the first time. */
+  isLoading = false;
 
-  get schema(): IStartSchema {
-    return this._schema;
-  }
-
-  get isLoading(): boolean {
-    return this._isLoading;
-  }
-
+  /** Request the schema, unless it is known. */
   load(): Promise<void> {
     if (!this._loading || this._hasFailed) {
       this._loading = this._load();
@@ -77,6 +60,7 @@ export class StartModel implements IStartModel {
     return this._loading;
   }
 
+  /** Another object after each change. */
   draft(path: string): Draft {
     return (this._choices.get(path) as Draft | undefined) ?? NOTHING;
   }
@@ -85,6 +69,7 @@ export class StartModel implements IStartModel {
     return Object.keys(this.draft(path)).length > 0;
   }
 
+  /** Without a value, the server chooses. */
   change(path: string, field: string, value?: ReadonlyPartialJSONValue): void {
     const draft = { ...this.draft(path), [field]: value };
     if (value === undefined) {
@@ -93,19 +78,20 @@ export class StartModel implements IStartModel {
     this._choices.set(path, draft);
   }
 
+  /** What to start for a notebook; null if something that was chosen is wrong. */
   async choice(
     path: string,
     offer: number | null
   ): Promise<IStartChoice | null> {
     await Promise.all([this.load(), this._choices.ready]);
     const draft = this.draft(path);
-    const wrong = errorsOf(this._schema, draft, offer, this._trans);
+    const wrong = errorsOf(this.schema, draft, offer);
     return Object.keys(wrong).length
       ? null
-      : toChoice(this._schema, draft, offer);
+      : toChoice(this.schema, draft, offer);
   }
 
-  /** What was chosen for a file goes with it, and is nothing for another one of the same name. */
+  /** Choices follow a file when it is renamed, and go with it. */
   follow({ type, oldValue, newValue }: Contents.IChangedArgs): void {
     if (type === 'new' && newValue?.path) {
       this._choices.forget(newValue.path);
@@ -117,37 +103,17 @@ export class StartModel implements IStartModel {
   }
 
   private async _load(): Promise<void> {
-    this._isLoading = this._loading === null;
+    this.isLoading = this._loading === null;
     this._hasFailed = false;
-    this._emit();
+    this.changed.emit();
     try {
-      this._schema = await this._pools.startSchema();
+      this.schema = await this._pools.requests.startSchema();
     } catch (error) {
-      if (!(error instanceof ApiError)) {
-        throw error;
-      }
-      // An older server has none: ranks can be started all the same.
-      this._schema = this._ranksOnly();
+      asApiError(error);
       this._hasFailed = true;
     }
-    this._isLoading = false;
-    this._emit();
-  }
-
-  private _ranksOnly(): IStartSchema {
-    return {
-      type: 'object',
-      properties: {
-        num_ranks: {
-          type: 'integer',
-          title: this._trans.__('Ranks'),
-          description: this._trans.__('How many processes to start.'),
-          minimum: 1,
-          maximum: MAX_RANKS,
-          'x-widget': 'ranks'
-        }
-      }
-    };
+    this.isLoading = false;
+    this.changed.emit();
   }
 
   private _onPools(): void {
@@ -159,7 +125,7 @@ export class StartModel implements IStartModel {
     this._wasLive = isLive;
   }
 
-  /** A notebook that gets another name keeps its choice. Several may share a kernel, but no session. */
+  /** A renamed notebook keeps its choices. Several notebooks may share a kernel, but no session. */
   private _follow(notebook: INotebook | null): void {
     const before = this._notebook;
     this._notebook = notebook;
@@ -172,13 +138,6 @@ export class StartModel implements IStartModel {
     }
   }
 
-  private _emit(): void {
-    this._changed.emit();
-  }
-
-  private readonly _changed = new Signal<this, void>(this);
-  private _schema: IStartSchema;
-  private _isLoading = false;
   private _loading: Promise<void> | null = null;
   /** Whether to ask again when the form is shown again. */
   private _hasFailed = false;

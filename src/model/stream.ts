@@ -1,8 +1,7 @@
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 
-import { ApiError } from './client';
+import { asApiError } from './client';
 import type { Client } from './client';
 import type { StreamMessage } from './contract';
 import type { Topic } from './gpuContract';
@@ -10,40 +9,27 @@ import type { Connection } from './tokens';
 
 /** `WebSocket.OPEN`, whichever class the server settings give. */
 const SOCKET_OPEN = 1;
-/** Milliseconds without a message or an answer, after which the server cannot be reached. */
+/** Milliseconds without a message or an answer until the server counts as lost. */
 const SILENCE = 30000;
 
-/**
- * The one WebSocket of this browser: it follows the server's pools and comes back after a loss.
- */
+/** The one WebSocket of this page; it connects again after a loss. */
 export class Stream implements IDisposable {
-  constructor(options: Stream.IOptions) {
-    this._client = options.client;
-    this._minDelay = options.minDelay ?? 1000;
-    this._maxDelay = options.maxDelay ?? 30000;
-  }
+  constructor(
+    private readonly _client: Client,
+    /** Milliseconds before the first retry. */
+    private readonly _minDelay = 1000,
+    /** The longest pause between retries, in milliseconds. */
+    private readonly _maxDelay = 30000
+  ) {}
 
-  get received(): ISignal<this, StreamMessage> {
-    return this._received;
-  }
+  readonly received = new Signal<unknown, StreamMessage>(this);
+  readonly connectionChanged = new Signal<unknown, Connection>(this);
+  connection: Connection = { state: 'connecting' };
+  isDisposed = false;
 
-  get connectionChanged(): ISignal<this, Connection> {
-    return this._connectionChanged;
-  }
-
-  get connection(): Connection {
-    return this._connection;
-  }
-
-  get isDisposed(): boolean {
-    return this._isDisposed;
-  }
-
-  /**
-   * Connect now, unless connected or about to be.
-   */
+  /** Connect now, unless connected or about to be. */
   async connect(): Promise<void> {
-    if (this._isDisposed || this._isOpening || this._socket) {
+    if (this.isDisposed || this._isOpening || this._socket) {
       return;
     }
     this._cancelRetry();
@@ -61,14 +47,12 @@ export class Stream implements IDisposable {
       clearTimeout(timer);
     }
     this._isOpening = false;
-    if (!this._isDisposed) {
+    if (!this.isDisposed) {
       this._open();
     }
   }
 
-  /**
-   * Ask for messages on these topics, from now on and on every new connection.
-   */
+  /** Ask for messages on these topics, from now on and on every new connection. */
   watch(topics: readonly Topic[]): void {
     if (topics.join() !== this._topics.join()) {
       this._topics = topics;
@@ -77,10 +61,10 @@ export class Stream implements IDisposable {
   }
 
   dispose(): void {
-    if (this._isDisposed) {
+    if (this.isDisposed) {
       return;
     }
-    this._isDisposed = true;
+    this.isDisposed = true;
     this._cancelRetry();
     clearTimeout(this._watchdog);
     this._socket?.close();
@@ -104,26 +88,19 @@ export class Stream implements IDisposable {
         return;
       }
       const message = JSON.parse(event.data) as StreamMessage;
-      this._tellsTime ||= message.type === 'time';
       this._expectMessage(socket);
       this._attempts = 0;
-      this._received.emit(message);
+      this.received.emit(message);
       this._setConnection({ state: 'live' });
     };
     socket.onclose = () => this._drop(socket, Date.now());
   }
 
-  /** A network that is gone, or a server that is stopped, does not close its connections. */
+  /** A lost network or a stopped server does not close its connections. The server tells the time regularly. */
   private _expectMessage(socket: WebSocket): void {
+    const since = Date.now();
     clearTimeout(this._watchdog);
-    // A server that is older than this page may have nothing to say for hours.
-    if (this._tellsTime) {
-      const since = Date.now();
-      this._watchdog = setTimeout(
-        () => this._onSilence(socket, since),
-        SILENCE
-      );
-    }
+    this._watchdog = setTimeout(() => this._onSilence(socket, since), SILENCE);
   }
 
   private _onSilence(socket: WebSocket, since: number): void {
@@ -151,17 +128,14 @@ export class Stream implements IDisposable {
   }
 
   private _onRefused(error: unknown): void {
-    if (this._isDisposed) {
+    if (this.isDisposed) {
       return;
     }
-    const status = error instanceof ApiError ? error.status : 0;
-    if (status === 404) {
+    const refusal = asApiError(error);
+    if (refusal.status === 404) {
       this._setConnection({ state: 'missing' });
-    } else if (
-      error instanceof ApiError &&
-      (status === 401 || status === 403)
-    ) {
-      this._setConnection({ state: 'refused', error });
+    } else if (refusal.status === 401 || refusal.status === 403) {
+      this._setConnection({ state: 'refused', error: refusal });
       // Who logs in does so on another page, so nobody would tell us.
       this._retryIn(this._maxDelay);
     } else {
@@ -170,7 +144,7 @@ export class Stream implements IDisposable {
   }
 
   private _onLost(since: number): void {
-    if (this._connection.state !== 'stale') {
+    if (this.connection.state !== 'stale') {
       this._setConnection({ state: 'stale', since });
     }
     const delay = Math.min(
@@ -208,36 +182,17 @@ export class Stream implements IDisposable {
   }
 
   private _setConnection(connection: Connection): void {
-    if (connection.state === 'live' && this._connection.state === 'live') {
+    if (connection.state === 'live' && this.connection.state === 'live') {
       return;
     }
-    this._connection = connection;
-    this._connectionChanged.emit(connection);
+    this.connection = connection;
+    this.connectionChanged.emit(connection);
   }
 
-  private readonly _client: Client;
-  private readonly _minDelay: number;
-  private readonly _maxDelay: number;
-  private readonly _received = new Signal<this, StreamMessage>(this);
-  private readonly _connectionChanged = new Signal<this, Connection>(this);
-  private _connection: Connection = { state: 'connecting' };
   private _socket: WebSocket | null = null;
   private _retry: ReturnType<typeof setTimeout> | undefined;
   private _watchdog: ReturnType<typeof setTimeout> | undefined;
   private _topics: readonly Topic[] = [];
   private _attempts = 0;
   private _isOpening = false;
-  /** Whether the server tells the time regularly. */
-  private _tellsTime = false;
-  private _isDisposed = false;
-}
-
-export namespace Stream {
-  export interface IOptions {
-    client: Client;
-    /** Milliseconds before the first retry. */
-    minDelay?: number;
-    /** Milliseconds between retries at most. */
-    maxDelay?: number;
-  }
 }

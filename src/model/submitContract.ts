@@ -1,6 +1,4 @@
-/**
- * What the server says of asking for jobs, exactly as it comes over the wire.
- */
+/** What the server says of asking for jobs, exactly as it comes over the wire. */
 
 /** A field of a `IJobRequest`, as JSON Schema. */
 export interface ISubmitField {

@@ -6,7 +6,6 @@ import type { ISignal } from '@lumino/signaling';
 
 import { allGpus } from './cards';
 import { CellHistory } from './cells';
-import type { ICellHistory } from './cells';
 import type { StreamMessage } from './contract';
 import type {
   IGpusMessage,
@@ -32,25 +31,7 @@ export interface ISource {
   watch(topics: readonly Topic[]): void;
 }
 
-/**
- * How busy the GPUs and the ranks are, for as long as somebody watches.
- */
-export interface ITelemetry {
-  readonly changed: ISignal<ITelemetry, void>;
-  readonly trouble: ITrouble | null;
-  /** Whether it is known who has which GPU now; without anybody watching it is not. */
-  readonly isCurrent: boolean;
-  /** Unix seconds, by the server's clock: the newest sample. */
-  readonly time: number | null;
-  gpu(uuid: string): IReading;
-  rank(poolId: string, rank: number): IRankReading;
-  /** Why the ranks of a pool wait; null if none does. */
-  verdict(poolId: string): IVerdict | null;
-  /** Which cells ran when. */
-  readonly cells: ICellHistory;
-  /** Ask the server to send readings, until the answer is disposed of. */
-  watch(topic: Topic): IDisposable;
-}
+export type ITelemetry = Readonly<Telemetry>;
 
 /** What is wrong, in a sentence. */
 export interface ITrouble {
@@ -59,31 +40,19 @@ export interface ITrouble {
   readonly since: number | null;
 }
 
-/**
- * Follows the stream's messages on GPUs and usage.
- */
-export class Telemetry implements ITelemetry {
+/** How busy the GPUs and the ranks are, while somebody watches. */
+export class Telemetry {
   constructor(private readonly _stream: ISource) {
     _stream.received.connect(this._onMessage, this);
     document.addEventListener('visibilitychange', () => this._ask());
   }
 
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
-
-  get trouble(): ITrouble | null {
-    return this._trouble;
-  }
-
-  get isCurrent(): boolean {
-    return this._isTold;
-  }
-
-  get time(): number | null {
-    return this._time;
-  }
-
+  readonly changed = new Signal<unknown, void>(this);
+  trouble: ITrouble | null = null;
+  /** Whether it is known who has which GPU now. */
+  isCurrent = false;
+  /** The time of the newest sample, in Unix seconds by the server's clock. */
+  time: number | null = null;
   readonly cells = new CellHistory();
 
   gpu(uuid: string): IReading {
@@ -94,10 +63,12 @@ export class Telemetry implements ITelemetry {
     return this._ranks.get(rankKey(poolId, rank)) ?? UNHEARD;
   }
 
+  /** Why the ranks of a pool wait; null if none does. */
   verdict(poolId: string): IVerdict | null {
     return this._verdicts[poolId] ?? null;
   }
 
+  /** Have the server send readings until the result is disposed of. */
   watch(topic: Topic): IDisposable {
     this._topics.push(topic);
     this._ask();
@@ -107,7 +78,7 @@ export class Telemetry implements ITelemetry {
     });
   }
 
-  /** A page that nobody sees asks only what jobs do; details of GPUs are of no use without the rest. */
+  /** A hidden page follows only jobs. Details of GPUs are of no use without the rest. */
   private _ask(): void {
     const isAsking = !document.hidden && this._topics.includes('gpus');
     if (isAsking !== this._isAsking) {
@@ -119,16 +90,16 @@ export class Telemetry implements ITelemetry {
   }
 
   /**
-   * What was told before nobody looked, or before the connection was lost, is not so any more: ranks
-   * may have left the collective that they waited in, and GPUs may have been taken.
+   * Forget what may have changed while nobody watched or the connection was lost: who waits where, and
+   * who has which GPU.
    */
   private _age(): void {
-    this._isTold = false;
+    this.isCurrent = false;
     this._verdicts = {};
     for (const [key, reading] of this._ranks) {
       this._ranks.set(key, { ...reading, usage: null, isSilent: false });
     }
-    this._changed.emit();
+    this.changed.emit();
   }
 
   private _onMessage(_: unknown, message: StreamMessage): void {
@@ -147,8 +118,7 @@ export class Telemetry implements ITelemetry {
         this._onSample(message);
         break;
       case 'processes':
-        // It may have been on its way when the last watcher went.
-        this._isTold = this._isAsking;
+        this.isCurrent = this._isAsking;
         for (const uuid of this._order) {
           this._update(uuid, { processes: message.gpus[uuid] ?? [] });
         }
@@ -162,7 +132,7 @@ export class Telemetry implements ITelemetry {
       default:
         return;
     }
-    this._changed.emit();
+    this.changed.emit();
   }
 
   private _onGpus(message: IGpusMessage): void {
@@ -174,7 +144,7 @@ export class Telemetry implements ITelemetry {
         this._curves.delete(uuid);
       }
     }
-    this._trouble =
+    this.trouble =
       trouble === null ? null : { message: trouble, since: stale_since };
     for (const uuid of this._order) {
       if (stale_since !== null) {
@@ -204,7 +174,7 @@ export class Telemetry implements ITelemetry {
   }
 
   private _onSample({ time, values: changed }: ISampleMessage): void {
-    this._time = time;
+    this.time = time;
     const metrics = Object.keys(changed) as Metric[];
     this._order.forEach((uuid, index) => {
       const reading = this.gpu(uuid);
@@ -251,15 +221,12 @@ export class Telemetry implements ITelemetry {
   }
 
   private _curve(key: string): Series {
-    let curve = this._curves.get(key);
-    if (!curve) {
-      curve = new Series(SPAN, COLUMNS);
-      this._curves.set(key, curve);
-    }
+    const curve = this._curves.get(key) ?? new Series(SPAN, COLUMNS);
+    this._curves.set(key, curve);
     return curve;
   }
 
-  /** Whoever holds the last reading can see by its identity that nothing has changed. */
+  /** A reading that did not change stays the same object. */
   private _update(uuid: string, changes: Partial<IReading>): void {
     const reading = this.gpu(uuid);
     const keys = Object.keys(changes) as (keyof IReading)[];
@@ -268,25 +235,20 @@ export class Telemetry implements ITelemetry {
     }
   }
 
-  private readonly _changed = new Signal<this, void>(this);
   private readonly _topics: Topic[] = [];
   private readonly _gpus = new Map<string, IReading>();
   private readonly _curves = new Map<string, Series>();
   private _ranks = new Map<string, IRankReading>();
   private _verdicts: Record<string, IVerdict> = {};
   private _order: string[] = [];
-  private _trouble: ITrouble | null = null;
-  private _time: number | null = null;
   private _isAsking = false;
-  /** Whether leases and then processes were told since somebody looks. */
-  private _isTold = false;
 }
 
 function rankKey(poolId: string, rank: number): string {
   return `${poolId} ${rank}`;
 }
 
-/** After which times nobody sampled for a while: the next one comes much later than usual. */
+/** The places of times after which nobody sampled for a while. */
 function pausesIn(times: readonly number[]): Set<number> {
   const waits = times.slice(1).map((time, index) => time - times[index]);
   const usual = [...waits].sort((a, b) => a - b)[waits.length >> 1];

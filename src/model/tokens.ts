@@ -1,22 +1,8 @@
 import { Token } from '@lumino/coreutils';
-import type { ISignal } from '@lumino/signaling';
 
-import type {
-  IApiError,
-  ILog,
-  IPool,
-  IRestartChoice,
-  IStack,
-  IStartChoice,
-  IStartSchema
-} from './contract';
-import type { IGpu, IInventory, NodeGpus } from './gpuContract';
-import type { IQueueModel } from './queue';
-import type { ITelemetry } from './telemetry';
-import type { IVariables } from './variablesContract';
-
-/** The gettext domain of every string of this extension. */
-export const TRANSLATION_DOMAIN = 'jupyter_dist_server';
+import type { IApiError } from './contract';
+import type { CurrentNotebook } from './notebook';
+import type { PoolsModel } from './pools';
 
 /** The plugin whose settings are ours. */
 export const SETTINGS_ID = 'jupyter-dist-server:plugin';
@@ -84,93 +70,14 @@ export interface INotebook {
   isPython: boolean;
 }
 
-/**
- * Every pool of the server.
- */
-export interface IPoolsModel {
-  /** Emitted after any change below. */
-  readonly changed: ISignal<IPoolsModel, void>;
-  readonly connection: Connection;
-  /** Whether the server has ever told which pools there are. */
-  readonly isKnown: boolean;
-  /** Another object after each change. */
-  readonly pools: ReadonlyMap<string, IPool>;
-  /** What GPUs there are. */
-  readonly gpus: IInventory | null;
-  /** Those of other machines that ranks run on, while somebody watches. */
-  readonly nodes: NodeGpus;
-  /** All of both. */
-  readonly allGpus: readonly IGpu[];
-  /** Why the GPUs could not be listed. */
-  readonly gpusError: IApiError | null;
-  /** How busy they are, and the ranks. */
-  readonly telemetry: ITelemetry;
-  /** What runs and waits on the machine. */
-  readonly queue: IQueueModel;
-  /**
-   * How many ranks to offer for a new pool; null where only the server knows how many GPUs are free, or
-   * who has them all.
-   */
-  readonly defaultRanks: number | null;
-  /** Seconds after which ranks wait too long for another one. */
-  readonly waitLimit: number;
-
-  /** Ask the server again when it was missing, refused or lost. */
-  reconnect(): void;
-  /** What went wrong with the last request from a kernel's notebook. */
-  errorOf(kernelId: string): IApiError | null;
-  forgetError(kernelId: string): void;
-  /** Whether a request for a pool, or for a kernel that is to get one, waits for its answer. */
-  hasRequest(id: string): boolean;
-  /** Since when the cell of a pool is being interrupted, in Unix seconds; null if it is not. */
-  interruptedAt(poolId: string): number | null;
-  /** Set by the user; 0 means one per free GPU, or 2 without a GPU. */
-  setPreferredRanks(ranks: number): void;
-  setWaitLimit(seconds: number): void;
-  /** Start a pool for a kernel's notebook; unless it is named, the current one's. */
-  start(choice: IStartChoice, kernelId?: string): Promise<void>;
-  /** Have all cells of a notebook run on its ranks, or only those that say so. */
-  setMode(kernelId: string, isOn: boolean): Promise<void>;
-  /** Stop a pool, or cancel its start. */
-  stop(poolId: string): Promise<void>;
-  /** Without `ranks`, all of them. */
-  interrupt(poolId: string, ranks?: number[]): Promise<void>;
-  restart(poolId: string, which?: IRestartChoice): Promise<void>;
-  /** End ranks at once; the pool goes on without them. */
-  kill(poolId: string, ranks: number[]): Promise<void>;
-  /** Where every thread of a rank is; rejects with an `IApiError`. */
-  stack(poolId: string, rank: number): Promise<IStack>;
-  /** The last lines that a rank wrote to stderr; rejects with an `IApiError`. */
-  log(poolId: string, rank: number): Promise<ILog>;
-  /** What the variables of a pool's ranks are; rejects with an `IApiError`. */
-  variables(poolId: string): Promise<IVariables>;
-  /** The same, and all of them are compared; rejects with an `IApiError`. */
-  checkVariables(poolId: string): Promise<IVariables>;
-  /** What a pool can be asked for; rejects with an `IApiError`. */
-  startSchema(): Promise<IStartSchema>;
-}
+export type IPoolsModel = Readonly<PoolsModel>;
 
 export const IPoolsModel = new Token<IPoolsModel>(
   'jupyter-dist-server:IPoolsModel',
   'The pools of ranks on the server.'
 );
 
-/**
- * The notebook the user looks at, and its pool.
- */
-export interface ICurrentNotebook {
-  /** Emitted after any change below. */
-  readonly changed: ISignal<ICurrentNotebook, void>;
-  /** Another object after each change. */
-  readonly notebook: INotebook | null;
-  /** The newest pool of its kernel. */
-  readonly pool: IPool | null;
-  /** What went wrong with its last request. */
-  readonly error: IApiError | null;
-  /** Whether a request for it, or for its pool, waits for its answer. */
-  readonly isPending: boolean;
-  dismissError(): void;
-}
+export type ICurrentNotebook = Readonly<CurrentNotebook>;
 
 export const ICurrentNotebook = new Token<ICurrentNotebook>(
   'jupyter-dist-server:ICurrentNotebook',

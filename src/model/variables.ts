@@ -1,74 +1,53 @@
 import { DisposableDelegate } from '@lumino/disposable';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 
-import { ApiError } from './client';
+import { asApiError } from './client';
 import { isBusy } from './contract';
 import type { IApiError, IPool } from './contract';
-import type { ICurrentNotebook, IPoolsModel } from './tokens';
+import type { PoolRequests } from './pools';
+import type { ICurrentNotebook } from './tokens';
 import type { IVariables } from './variablesContract';
 
-/** Milliseconds: the next cell of *Run All* begins sooner. */
+/** Milliseconds without a cell before variables are read: with *Run All*, the next cell begins sooner. */
 const PAUSE = 250;
-/** Milliseconds until ranks that did not respond are asked again: they may only have been slow. */
+/** Milliseconds until ranks that did not respond are asked again. */
 const AGAIN = 5_000;
 /** How often they are asked. */
 const TRIES = 3;
 
-/**
- * What the variables of the current notebook's ranks are.
- */
-export interface IVariablesModel {
-  /** Emitted after any change below. */
-  readonly changed: ISignal<IVariablesModel, void>;
-  /** Null until they are known. */
-  readonly list: IVariables | null;
-  /** Whether cells have run, or ranks were replaced, since the list was read. */
-  readonly isOld: boolean;
-  /** Why they could not be read. */
-  readonly error: IApiError | null;
-  readonly isChecking: boolean;
-  /** Read them, now and after each cell, until the answer is disposed of. */
-  watch(): IDisposable;
-  /** Read them again after an error. */
-  reload(): void;
-  /** Compare all of them, however large. */
-  check(): Promise<void>;
-}
+export type IVariablesModel = Readonly<VariablesModel>;
 
 /**
- * Asks the server when no rank runs a cell any more; never while nobody looks.
+ * The variables of the current notebook's ranks. While somebody watches, they are read when no rank runs a
+ * cell any more.
  */
-export class VariablesModel implements IVariablesModel {
+export class VariablesModel {
   constructor(
     private readonly _current: ICurrentNotebook,
-    private readonly _requests: VariablesModel.IRequests
+    private readonly _requests: PoolRequests
   ) {
     _current.changed.connect(this._follow, this);
     document.addEventListener('visibilitychange', () => this._follow());
   }
 
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
+  /** Emitted after any change below. */
+  readonly changed = new Signal<unknown, void>(this);
+  /** Null until they are known. */
+  list: IVariables | null = null;
+  /** Why they could not be read. */
+  error: IApiError | null = null;
 
-  get list(): IVariables | null {
-    return this._list;
-  }
-
+  /** Whether cells have run, or ranks were replaced, since the list was read. */
   get isOld(): boolean {
     return this._read !== this._state;
-  }
-
-  get error(): IApiError | null {
-    return this._error;
   }
 
   get isChecking(): boolean {
     return this._checked.has(this._current.pool?.id ?? '');
   }
 
+  /** Read them, now and after each cell, until the result is disposed of. */
   watch(): IDisposable {
     this._watchers++;
     this._follow();
@@ -77,30 +56,32 @@ export class VariablesModel implements IVariablesModel {
     });
   }
 
+  /** Read them again after an error. */
   reload(): void {
-    this._error = null;
+    this.error = null;
     this._read = '';
     this._follow();
-    this._changed.emit();
+    this.changed.emit();
   }
 
+  /** Compare all of them, however large. */
   async check(): Promise<void> {
-    const pool = this._current.pool;
+    const { pool } = this._current;
     if (!pool || this.isChecking) {
       return;
     }
     this._checked.add(pool.id);
-    this._changed.emit();
+    this.changed.emit();
     try {
       await this._ask(pool, () => this._requests.checkVariables(pool.id), true);
     } finally {
       this._checked.delete(pool.id);
-      this._changed.emit();
+      this.changed.emit();
       this._follow();
     }
   }
 
-  /** Notes what has become of the ranks, and reads their variables if these may be others. */
+  /** Note the state of the ranks, and read their variables if these may have changed. */
   private _follow(): void {
     const { pool } = this._current;
     const state = stateOf(pool);
@@ -109,10 +90,10 @@ export class VariablesModel implements IVariablesModel {
       this._tries = 0;
       if (pool?.id !== this._poolId) {
         this._poolId = pool?.id;
-        this._list = this._error = null;
+        this.list = this.error = null;
         this._read = '';
       }
-      this._changed.emit();
+      this.changed.emit();
     }
     if (this._mayRead(pool)) {
       this._isReading = true;
@@ -129,7 +110,7 @@ export class VariablesModel implements IVariablesModel {
       (this.isOld || this._mustAskAgain) &&
       pool?.state === 'RUNNING' &&
       // At first, those of idle ranks are better than none.
-      (!isBusy(pool) || !this._list)
+      (!isBusy(pool) || !this.list)
     );
   }
 
@@ -158,34 +139,31 @@ export class VariablesModel implements IVariablesModel {
   private async _ask(
     pool: IPool,
     request: () => Promise<IVariables>,
-    takesPart = this._list === null
+    takesPart = this.list === null
   ): Promise<IVariables | null> {
     const [state, turn] = [this._state, ++this._turn];
-    let [list, error] = [this._list, null as IApiError | null];
+    let [list, error] = [this.list, null as IApiError | null];
     try {
       list = await request();
     } catch (reason) {
-      if (!(reason instanceof ApiError)) {
-        throw reason;
-      }
-      error = reason;
+      error = asApiError(reason);
     }
-    // Another pool may be looked at by now, or a later question be answered.
+    // Another notebook may be current by now, or a later request answered.
     if (pool.id === this._poolId && turn === this._turn) {
       this._read = state;
-      this._error = error;
+      this.error = error;
       // Between two cells, the list of all ranks is better than the newest of a few, or of none.
       const isOfSome =
-        takesPart && (!this._list || !list || list.ranks.length > 0);
+        takesPart && (!this.list || !list || list.ranks.length > 0);
       if (isOfSome || !list?.busy.length) {
-        this._list = list;
+        this.list = list;
       }
-      this._changed.emit();
+      this.changed.emit();
     }
     return error ? null : list;
   }
 
-  /** Ask ranks that did not respond another time or two. */
+  /** Ask again if ranks did not respond. */
   private _askAgain(): void {
     const turn = this._turn;
     this._tries++;
@@ -199,22 +177,19 @@ export class VariablesModel implements IVariablesModel {
     }
   }
 
-  private readonly _changed = new Signal<this, void>(this);
   private _watchers = 0;
-  private _poolId: string | undefined = undefined;
-  /** What is known of the ranks: another text after each cell. */
+  private _poolId?: string;
+  /** The state of the ranks: another text after each cell. */
   private _state = '';
-  /** The same, when the list was asked for. */
+  /** The state when the list was requested. */
   private _read = '';
-  private _list: IVariables | null = null;
-  private _error: IApiError | null = null;
   private _isReading = false;
   /** How often ranks have not responded since a cell has run. */
   private _tries = 0;
   private _mustAskAgain = false;
   /** Pools whose variables are being compared. */
   private readonly _checked = new Set<string>();
-  /** Counts the questions. */
+  /** Counts the requests. */
   private _turn = 0;
 }
 
@@ -223,8 +198,4 @@ function stateOf(pool: IPool | null): string {
     rank => `${rank.pid} ${rank.state} ${rank.since}`
   );
   return pool ? `${pool.id} ${pool.state} ${ranks?.join()}` : '';
-}
-
-export namespace VariablesModel {
-  export type IRequests = Pick<IPoolsModel, 'variables' | 'checkVariables'>;
 }

@@ -1,5 +1,4 @@
 import type { OutputArea } from '@jupyterlab/outputarea';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Panel, Widget } from '@lumino/widgets';
 
 import { colourOf } from '../ui/meters';
@@ -21,10 +20,7 @@ type Text = Extract<Item, { kind: 'text' }>;
  * outputs that are not in the tab are hidden.
  */
 export class Layout {
-  constructor(
-    private readonly _area: OutputArea,
-    private readonly _trans: TranslationBundle
-  ) {
+  constructor(private readonly _area: OutputArea) {
     this._limit = _area.maxNumberOutputs;
   }
 
@@ -100,7 +96,7 @@ export class Layout {
     if (!block) {
       // A notebook from a file is read from its beginning.
       const follows = Boolean(this._area.future);
-      block = new TextBlock(this._area.rendermime, this._trans, follows);
+      block = new TextBlock(this._area.rendermime, follows);
       this._blocks.set(item, block);
     }
     if (host && block.node.parentElement !== host) {

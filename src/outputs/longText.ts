@@ -1,5 +1,4 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
+import { trans } from '../model/trans';
 import { element } from '../ui/element';
 import type { Lines, Tab } from './lines';
 import { addRow, isSameRow, type Drawing, type IRow } from './row';
@@ -16,7 +15,6 @@ const LONGEST = 10_000;
 export class LongText {
   constructor(
     private readonly _drawing: Drawing,
-    private readonly _trans: TranslationBundle,
     follows: boolean
   ) {
     this._follows = follows;
@@ -55,7 +53,7 @@ export class LongText {
       this._drawn.clear();
       this._window.replaceChildren();
     }
-    const label = this._trans.__('Output, %1 lines', this._count);
+    const label = trans.__('Output, %1 lines', this._count);
     this.node.setAttribute('aria-label', label);
     this._restore();
     return this._count;
@@ -143,7 +141,7 @@ export class LongText {
   private _shorten(text: string): string {
     const more = text.length - LONGEST;
     return more > 0
-      ? `${text.slice(0, LONGEST)}… ${this._trans.__('(%1 more characters)', more)}`
+      ? `${text.slice(0, LONGEST)}… ${trans.__('(%1 more characters)', more)}`
       : text;
   }
 

@@ -1,6 +1,5 @@
 import type { IOutputAreaModel, OutputArea } from '@jupyterlab/outputarea';
 import type { IOutputModel } from '@jupyterlab/rendermime';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
 
@@ -38,20 +37,17 @@ interface ITextChange {
 
 /** Shows the outputs of a cell on several ranks, in one view of the cell. */
 export class OutputView {
-  private constructor(
-    private readonly _area: OutputArea,
-    trans: TranslationBundle
-  ) {
+  private constructor(private readonly _area: OutputArea) {
     _area.model.changed.connect(this._onChanged, this);
     _area.disposed.connect(this._onDisposed, this);
-    this._layout = new Layout(_area, trans);
+    this._layout = new Layout(_area);
   }
 
   /** The view of an output area; it remains, with its tab, when the cell runs again. */
-  static of(area: OutputArea, trans?: TranslationBundle): OutputView | null {
+  static of(area: OutputArea, isToMake = false): OutputView | null {
     let view = views.get(area);
-    if (!view && trans) {
-      view = new OutputView(area, trans);
+    if (!view && isToMake) {
+      view = new OutputView(area);
       views.set(area, view);
     }
     return view ?? null;

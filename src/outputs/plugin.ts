@@ -5,9 +5,9 @@ import {
   RenderedText
 } from '@jupyterlab/rendermime';
 import type { IOutputModel, IRenderMime } from '@jupyterlab/rendermime';
-import { ITranslator, type TranslationBundle } from '@jupyterlab/translation';
+import { ITranslator } from '@jupyterlab/translation';
 
-import { TRANSLATION_DOMAIN } from '../model/tokens';
+import { loadTranslations } from '../model/trans';
 import { HEADER, kindOf } from './item';
 import { OutputView } from './outputView';
 import { areaOf, TabBar } from './tabBar';
@@ -22,7 +22,10 @@ export const outputsPlugin: JupyterFrontEndPlugin<void> = {
     _,
     rendermime: IRenderMimeRegistry,
     translator: ITranslator
-  ): void => addRenderers(rendermime, translator.load(TRANSLATION_DOMAIN))
+  ): void => {
+    loadTranslations(translator);
+    addRenderers(rendermime);
+  }
 };
 
 /** The text of a cell on several ranks begins like this. */
@@ -58,10 +61,7 @@ function mayBeOurs(model: IRenderMime.IMimeModel): boolean {
 }
 
 /** Draw the header as tabs, and replace JupyterLab's renderers of text by ours. */
-export function addRenderers(
-  rendermime: IRenderMimeRegistry,
-  trans: TranslationBundle
-): void {
+export function addRenderers(rendermime: IRenderMimeRegistry): void {
   const add = (
     mimeType: string,
     createRenderer: IRenderMime.IRendererFactory['createRenderer'],
@@ -74,7 +74,7 @@ export function addRenderers(
     );
   const text = (options: IRenderMime.IRendererOptions) =>
     leaveToView(new RenderedText(options));
-  add(HEADER, () => new TabBar(trans), HEADER_RANK);
+  add(HEADER, () => new TabBar(), HEADER_RANK);
   add('text/plain', text);
   add('application/vnd.jupyter.stdout', text);
   add('application/vnd.jupyter.stderr', options =>

@@ -1,10 +1,10 @@
 import { Clipboard, DOMUtils } from '@jupyterlab/apputils';
 import { OutputArea } from '@jupyterlab/outputarea';
 import type { IRenderMime } from '@jupyterlab/rendermime';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { copyIcon } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 
+import { trans } from '../model/trans';
 import { element } from '../ui/element';
 import { HEADER, readHeader } from './item';
 import type { Tab } from './lines';
@@ -17,23 +17,23 @@ const ODD = '○';
 
 /** Draws the header as tabs above the outputs of a cell on several ranks. */
 export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
-  constructor(private readonly _trans: TranslationBundle) {
+  constructor() {
     super();
     this.addClass('jp-dist-OutputTabs');
     const bar = element(this.node, 'jp-dist-OutputTabs-bar');
     this._list = element(bar, 'jp-dist-OutputTabs-list', 'div', {
       role: 'tablist',
-      'aria-label': _trans.__('Output of ranks'),
+      'aria-label': trans.__('Output of ranks'),
       // The notebook would take the arrow keys.
       'data-lm-suppress-shortcuts': 'true'
     });
     this._list.addEventListener('keydown', event => this._onKey(event));
     this._marked = element(bar, 'jp-dist-OutputTabs-marked', 'button', {
       type: 'button',
-      title: _trans.__('Next marked rank')
+      title: trans.__('Next marked rank')
     });
     this._marked.addEventListener('click', () => this._chooseMarked());
-    const label = _trans.__('Copy all of this tab');
+    const label = trans.__('Copy all of this tab');
     const copy = element(bar, 'jp-dist-OutputTabs-copy', 'button', {
       type: 'button',
       title: label,
@@ -58,7 +58,7 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     const header = readHeader(model.data[HEADER]);
     // Below an invalid header, outputs are drawn as usual.
     this.node.hidden = header === null;
-    this._view = area && OutputView.of(area, header ? this._trans : undefined);
+    this._view = area && OutputView.of(area, header !== null);
     if (header) {
       this._view?.begin(header, this);
     } else {
@@ -90,7 +90,7 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
       button.tabIndex = isChosen ? 0 : -1;
       setText(
         button,
-        value === null ? this._trans.__('Merged') : `${value}`,
+        value === null ? trans.__('Merged') : `${value}`,
         error !== undefined ? FAILED : isOdd ? ODD : ''
       );
       const words = this._describe(value, error, isOdd);
@@ -104,7 +104,7 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     this._note.hidden = !isEmpty || tab === null;
     this._note.textContent = this._note.hidden
       ? ''
-      : this._trans.__('Rank %1 has no output.', tab);
+      : trans.__('Rank %1 has no output.', tab);
   }
 
   private _count(
@@ -118,10 +118,10 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     const other = this._marks.length - bad;
     const parts: [string, string][] = [];
     if (bad > 0) {
-      parts.push([FAILED, this._trans._n('%1 failed', '%1 failed', bad)]);
+      parts.push([FAILED, trans._n('%1 failed', '%1 failed', bad)]);
     }
     if (other > 0) {
-      parts.push([ODD, this._trans._n('%1 differs', '%1 differ', other)]);
+      parts.push([ODD, trans._n('%1 differs', '%1 differ', other)]);
     }
     const words = parts.map(part => part.join(' ')).join('  ');
     if (this._marked.textContent !== words) {
@@ -145,14 +145,14 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
 
   private _describe(value: Tab, error: string | undefined, isOdd: boolean) {
     if (value === null) {
-      return this._trans.__('Merged');
+      return trans.__('Merged');
     }
     if (error !== undefined) {
-      return this._trans.__('Rank %1, failed: %2', value, error);
+      return trans.__('Rank %1, failed: %2', value, error);
     }
     return isOdd
-      ? this._trans.__('Rank %1, differs from most ranks', value)
-      : this._trans.__('Rank %1', value);
+      ? trans.__('Rank %1, differs from most ranks', value)
+      : trans.__('Rank %1', value);
   }
 
   private _button(index: number): HTMLButtonElement {

@@ -1,5 +1,4 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
+import { trans } from '../model/trans';
 import { element } from '../ui/element';
 import type { Lines, Tab } from './lines';
 import { LongText } from './longText';
@@ -13,7 +12,6 @@ const FLOWING_SIZE = 50_000;
 export class TextBlock {
   constructor(
     private readonly _drawing: Drawing,
-    private readonly _trans: TranslationBundle,
     private readonly _follows: boolean
   ) {
     this.node.className = 'jp-dist-TextBlock';
@@ -44,8 +42,8 @@ export class TextBlock {
   private _scroll(parts: readonly Lines[], tab: Tab, lines: number): void {
     this._redraw = () => this._scroll(parts, tab, lines);
     if (!this._long) {
-      this._long = new LongText(this._drawing, this._trans, this._follows);
-      this._filter = new LineFilter(this._trans, () => this._redraw());
+      this._long = new LongText(this._drawing, this._follows);
+      this._filter = new LineFilter(() => this._redraw());
       this._rows = [];
       this.node.replaceChildren(this._filter.node, this._long.node);
     }
@@ -108,14 +106,11 @@ function grouped(parts: readonly Lines[], tab: Tab): IRow[] {
 
 /** Filters the lines of long text: the browser's search finds only lines that are in the page. */
 class LineFilter {
-  constructor(
-    private readonly _trans: TranslationBundle,
-    changed: () => void
-  ) {
+  constructor(changed: () => void) {
     this.node.className = 'jp-dist-LineFilter';
     // The notebook would take the keys.
     this.node.dataset.lmSuppressShortcuts = 'true';
-    const label = _trans.__('Filter lines');
+    const label = trans.__('Filter lines');
     this._field = element(this.node, 'jp-mod-styled', 'input', {
       type: 'search',
       placeholder: label,
@@ -141,8 +136,8 @@ class LineFilter {
 
   count(found: number, all: number): void {
     const text = this.words
-      ? this._trans.__('%1 of %2 lines', found, all)
-      : this._trans._n('%1 line', '%1 lines', all);
+      ? trans.__('%1 of %2 lines', found, all)
+      : trans._n('%1 line', '%1 lines', all);
     // Without a filter, the number changes with each new line.
     this._count.setAttribute('aria-live', this.words ? 'polite' : 'off');
     if (this._count.textContent !== text) {

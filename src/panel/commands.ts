@@ -4,40 +4,30 @@ import type {
 } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
-import { ITranslator } from '@jupyterlab/translation';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { deadRanks, isBusy } from '../model/contract';
 import type { IPool, IRank, IStartChoice } from '../model/contract';
 import { IStartModel } from '../model/startModel';
-import {
-  CommandIDs,
-  ICurrentNotebook,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../model/tokens';
+import { CommandIDs, ICurrentNotebook, IPoolsModel } from '../model/tokens';
+import { trans } from '../model/trans';
 import { ask, askRestart, askToLeave } from '../ui/dialogs';
 import { addToPalette } from '../ui/palette';
 
-/**
- * Everything the buttons do, as commands for the palette, menus and shortcuts.
- */
+/** Everything the buttons do, as commands for the palette, menus and shortcuts. */
 export const commandsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:commands',
   description: 'Adds commands that start, stop and repair pools of ranks.',
   autoStart: true,
-  requires: [IPoolsModel, ICurrentNotebook, IStartModel, ITranslator],
+  requires: [IPoolsModel, ICurrentNotebook, IStartModel],
   optional: [ICommandPalette],
   activate: (
     { commands }: JupyterFrontEnd,
     model: IPoolsModel,
     current: ICurrentNotebook,
     start: IStartModel,
-    translator: ITranslator,
     palette: ICommandPalette | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     // The panel's buttons name the pool that they stand beside: it may be another notebook's.
     const poolOf = (args: ReadonlyPartialJSONObject) =>
       typeof args.pool === 'string'
@@ -98,7 +88,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       },
       execute: async args => {
         const pool = poolOf(args);
-        if (pool && (await mayLose(pool, 'stop', trans))) {
+        if (pool && (await mayLose(pool, 'stop'))) {
           await model.stop(pool.id);
         }
       }
@@ -155,18 +145,14 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
           const chosen = pool.ranks
             .map(({ rank }) => rank)
             .filter(rank => ranks.includes(rank));
-          if (chosen.length && (await askRestart(chosen, trans))) {
+          if (chosen.length && (await askRestart(chosen))) {
             await model.restart(pool.id, { ranks: chosen });
           }
         } else if (pool && rank) {
-          if (rank.state === 'dead' || (await askRestart([rank.rank], trans))) {
+          if (rank.state === 'dead' || (await askRestart([rank.rank]))) {
             await model.restart(pool.id, { ranks: [rank.rank] });
           }
-        } else if (
-          pool &&
-          !hasRank(args) &&
-          (await mayLose(pool, 'restart', trans))
-        ) {
+        } else if (pool && !hasRank(args) && (await mayLose(pool, 'restart'))) {
           await model.restart(pool.id);
         }
       }
@@ -181,7 +167,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       execute: async args => {
         const pool = poolOf(args);
         const lost = pool?.lost_nodes ?? [];
-        if (!pool || !(await askToLeave(lost, trans))) {
+        if (!pool || !(await askToLeave(lost))) {
           return;
         }
         // Another node may have been lost meanwhile, and nobody was asked about that one.
@@ -204,7 +190,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     current.changed.connect(() =>
       ours.forEach(id => commands.notifyCommandChanged(id))
     );
-    addToPalette(palette, trans, ours);
+    addToPalette(palette, ours);
   }
 };
 
@@ -229,8 +215,7 @@ function rankOf(
 /** Asks only when there are variables to lose. */
 async function mayLose(
   pool: IPool,
-  action: 'stop' | 'restart',
-  trans: TranslationBundle
+  action: 'stop' | 'restart'
 ): Promise<boolean> {
   const living = pool.world_size - deadRanks(pool).length;
   if (pool.state !== 'RUNNING' || living === 0) {
@@ -245,7 +230,6 @@ async function mayLose(
       living,
       PathExt.basename(pool.name) || pool.id
     ),
-    isStop ? trans.__('Stop') : trans.__('Restart'),
-    trans
+    isStop ? trans.__('Stop') : trans.__('Restart')
   );
 }

@@ -2,16 +2,15 @@ import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import type { IPoolsModel } from '../model/tokens';
-import { CopyButton, Note } from '../ui/controls';
+import { trans } from '../model/trans';
+import { CopyButton, ErrorText, Note } from '../ui/controls';
 import { useModel } from '../ui/useModel';
 import { formatMoment } from '../words/format';
 import type { IPanelServices } from './services';
 
 const ENABLE_COMMAND = 'jupyter server extension enable jupyter_dist_server';
 
-/**
- * Whether the server has told us nothing worth showing.
- */
+/** Whether the server has told us nothing worth showing. */
 export function hasNothingToShow({
   connection: { state },
   isKnown
@@ -24,13 +23,8 @@ export function isStale({ connection }: IPoolsModel): boolean {
   return connection.state === 'stale';
 }
 
-/**
- * How we stand with the server, when that is not simply well.
- */
-export function ConnectionNote({
-  model,
-  trans
-}: IPanelServices): JSX.Element | null {
+/** How we stand with the server, when that is not simply well. */
+export function ConnectionNote({ model }: IPanelServices): JSX.Element | null {
   const connection = useModel(model, ({ connection }) => connection);
   const isKnown = useModel(model, ({ isKnown }) => isKnown);
   const retry = (
@@ -63,8 +57,7 @@ export function ConnectionNote({
     case 'refused':
       return (
         <Note kind="error">
-          <p className="jp-dist-error">{connection.error.message}</p>
-          {connection.error.hint && <p>{connection.error.hint}</p>}
+          <ErrorText error={connection.error} />
           {retry}
         </Note>
       );
@@ -79,7 +72,7 @@ export function ConnectionNote({
           </p>
           <pre className="jp-dist-Log">{ENABLE_COMMAND}</pre>
           <div className="jp-dist-Actions">
-            <CopyButton text={ENABLE_COMMAND} trans={trans} />
+            <CopyButton text={ENABLE_COMMAND} />
             {retry}
           </div>
         </div>

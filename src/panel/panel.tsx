@@ -1,5 +1,5 @@
 import { PathExt } from '@jupyterlab/coreutils';
-import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
+import type { ITranslator } from '@jupyterlab/translation';
 import { ReactWidget, SidePanel } from '@jupyterlab/ui-components';
 import { DisposableSet } from '@lumino/disposable';
 import type { IDisposable } from '@lumino/disposable';
@@ -11,6 +11,7 @@ import React from 'react';
 import { createPortal } from 'react-dom';
 
 import { PANEL_ID } from '../model/tokens';
+import { trans } from '../model/trans';
 import { ErrorBoundary } from '../ui/errorBoundary';
 import { ranksIcon } from '../ui/icons';
 import { focusNextAction } from '../ui/useFocusHandOff';
@@ -30,9 +31,7 @@ import {
 const GPUS = 1;
 const QUEUE = 3;
 
-/**
- * The panel in the left sidebar.
- */
+/** The panel in the left sidebar. */
 export class DistPanel extends SidePanel {
   constructor(
     private readonly _services: IPanelServices,
@@ -40,7 +39,7 @@ export class DistPanel extends SidePanel {
     restored: Promise<unknown>
   ) {
     super({ translator });
-    const { model, current, uiState, trans } = _services;
+    const { model, current, uiState } = _services;
     this.id = PANEL_ID;
     this.addClass('jp-dist-Panel');
     this.title.icon = ranksIcon;
@@ -58,32 +57,27 @@ export class DistPanel extends SidePanel {
       new Section(
         trans.__('Pool'),
         <PoolView {..._services} />,
-        <PoolSummary {..._services} />,
-        trans
+        <PoolSummary {..._services} />
       ),
       new Section(
         trans.__('GPUs'),
         <GpuList {..._services} />,
-        <GpuSummary {..._services} />,
-        trans
+        <GpuSummary {..._services} />
       ),
       new Section(
         trans.__('Other pools'),
         <OtherPools {..._services} />,
-        <OtherPoolsSummary {..._services} />,
-        trans
+        <OtherPoolsSummary {..._services} />
       ),
       new Section(
         trans.__('Queue'),
         <QueueSection {..._services} />,
-        <QueueSummary {..._services} />,
-        trans
+        <QueueSummary {..._services} />
       ),
       new Section(
         trans.__('Variables'),
         <VariablesSection {..._services} />,
         <VariablesSummary {..._services} />,
-        trans,
         () => _services.variables.watch()
       )
     ];
@@ -163,15 +157,12 @@ export class DistPanel extends SidePanel {
   private _watching: DisposableSet | null = null;
 }
 
-/**
- * A collapsible part of the panel; its summary stays in sight when it is collapsed.
- */
+/** A collapsible part of the panel; its summary stays in sight when it is collapsed. */
 class Section extends ReactWidget implements ISection {
   constructor(
     title: string,
     private readonly _body: JSX.Element,
     private readonly _summary: JSX.Element,
-    private readonly _trans: TranslationBundle,
     /** Called when it can be seen; what it answers is disposed of when it no longer can. */
     private readonly _watch?: () => IDisposable
   ) {
@@ -212,12 +203,10 @@ class Section extends ReactWidget implements ISection {
     return (
       <>
         <div ref={this._setContent}>
-          <ErrorBoundary trans={this._trans}>{this._body}</ErrorBoundary>
+          <ErrorBoundary>{this._body}</ErrorBoundary>
         </div>
         {createPortal(
-          <ErrorBoundary trans={this._trans} isSilent>
-            {this._summary}
-          </ErrorBoundary>,
+          <ErrorBoundary isSilent>{this._summary}</ErrorBoundary>,
           this.summary
         )}
       </>

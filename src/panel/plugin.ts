@@ -6,16 +6,11 @@ import type {
 import { ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator } from '@jupyterlab/translation';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IApiError, IPool } from '../model/contract';
 import { IStartModel } from '../model/startModel';
-import {
-  CommandIDs,
-  ICurrentNotebook,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../model/tokens';
+import { CommandIDs, ICurrentNotebook, IPoolsModel } from '../model/tokens';
+import { trans } from '../model/trans';
 import { UiState } from '../model/uiState';
 import { VariablesModel } from '../model/variables';
 import { Clock } from '../ui/clock';
@@ -26,9 +21,7 @@ import { joinSentences } from '../words/format';
 import { DistPanel } from './panel';
 import { notifyWhenReady } from './readyNotice';
 
-/**
- * Puts the panel into the left sidebar.
- */
+/** Puts the panel into the left sidebar. */
 export const panelPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:panel',
   description: 'Shows the ranks and GPUs of the current notebook.',
@@ -45,17 +38,15 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     state: IStateDB | null,
     palette: ICommandPalette | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const panel = new DistPanel(
       {
         model,
         current,
         start,
-        variables: new VariablesModel(current, model),
+        variables: new VariablesModel(current, model.requests),
         uiState: new UiState(state, 'jupyter-dist-server:panel'),
         commands: app.commands,
-        clock: new Clock(),
-        trans
+        clock: new Clock()
       },
       translator,
       app.restored
@@ -76,23 +67,19 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
         panel.showQueue();
       }
     });
-    addToPalette(palette, trans, [CommandIDs.openPanel, CommandIDs.showQueue]);
+    addToPalette(palette, [CommandIDs.openPanel, CommandIDs.showQueue]);
     const open = () => app.shell.activateById(panel.id);
-    showErrors(current, panel, open, trans);
-    const openIts = ({ name }: IPool) =>
-      void openNotebook(name, app.commands, trans);
-    notifyWhenReady(model, openIts, trans);
+    showErrors(current, panel, open);
+    const openIts = ({ name }: IPool) => void openNotebook(name, app.commands);
+    notifyWhenReady(model, openIts);
   }
 };
 
-/**
- * Tell of a request that failed while the panel, which says why, is not in sight.
- */
+/** Tell of a request that failed while the panel, which says why, is not in sight. */
 export function showErrors(
   current: ICurrentNotebook,
   panel: { readonly isVisible: boolean },
-  open: () => void,
-  trans: TranslationBundle
+  open: () => void
 ): void {
   // Who comes back to a notebook has seen its error.
   const known = new WeakSet<IApiError>();

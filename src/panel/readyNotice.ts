@@ -1,18 +1,15 @@
 import { Notification } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IPool } from '../model/contract';
 import type { IPoolsModel } from '../model/tokens';
+import { trans } from '../model/trans';
 import { cutName } from '../words/queueWords';
 
-/**
- * Tell of pools that have waited for GPUs, and are ready now: their users do something else meanwhile.
- */
+/** Tell of pools that have waited for GPUs, and are ready now: their users do something else meanwhile. */
 export function notifyWhenReady(
   model: IPoolsModel,
-  open: (pool: IPool) => void,
-  trans: TranslationBundle
+  open: (pool: IPool) => void
 ): void {
   const waiting = new Set<string>();
   model.changed.connect(() => {

@@ -5,53 +5,44 @@ import type {
 import { PathExt } from '@jupyterlab/coreutils';
 import { IRunningSessionManagers } from '@jupyterlab/running';
 import type { IRunningSessions } from '@jupyterlab/running';
-import { ITranslator } from '@jupyterlab/translation';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import { JSONExt } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 
 import type { IPool } from '../model/contract';
-import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../model/tokens';
+import { CommandIDs, IPoolsModel } from '../model/tokens';
+import { trans } from '../model/trans';
 import { openNotebook } from '../ui/dialogs';
 import { ranksIcon } from '../ui/icons';
 import { joinFacts } from '../words/format';
 import { countRanks, poolState } from '../words/poolState';
 
-/**
- * Lists the pools in JupyterLab's Running panel.
- */
+/** Lists the pools in JupyterLab's Running panel. */
 export const runningPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:running',
   description: 'Lists the pools of ranks beside terminals and kernels.',
   autoStart: true,
-  requires: [IPoolsModel, ITranslator],
+  requires: [IPoolsModel],
   optional: [IRunningSessionManagers],
   activate: (
     { commands }: JupyterFrontEnd,
     model: IPoolsModel,
-    translator: ITranslator,
     managers: IRunningSessionManagers | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
-    managers?.add(new RunningPools(model, commands, trans));
+    managers?.add(new RunningPools(model, commands));
   }
 };
 
-/**
- * The server's pools as JupyterLab's Running panel lists them.
- */
+/** The server's pools as JupyterLab's Running panel lists them. */
 export class RunningPools implements IRunningSessions.IManager {
   constructor(
     private readonly _model: IPoolsModel,
-    private readonly _commands: CommandRegistry,
-    private readonly _trans: TranslationBundle
+    private readonly _commands: CommandRegistry
   ) {
-    this.name = _trans.__('Pools of Ranks');
-    this.shutdownLabel = _trans.__('Stop Ranks');
-    this.shutdownAllLabel = _trans.__('Stop All Pools');
-    this.shutdownAllConfirmationText = _trans.__(
+    this.name = trans.__('Pools of Ranks');
+    this.shutdownLabel = trans.__('Stop Ranks');
+    this.shutdownAllLabel = trans.__('Stop All Pools');
+    this.shutdownAllConfirmationText = trans.__(
       'The variables on all ranks of all pools will be lost.'
     );
     _model.changed.connect(this._onChanged, this);
@@ -62,10 +53,7 @@ export class RunningPools implements IRunningSessions.IManager {
   readonly shutdownAllLabel: string;
   readonly shutdownAllConfirmationText: string;
 
-  get runningChanged(): ISignal<this, void> {
-    return this._runningChanged;
-  }
-
+  readonly runningChanged = new Signal<unknown, void>(this);
   running(): IRunningSessions.IRunningItem[] {
     return this._pools().map(pool => ({
       icon: () => ranksIcon,
@@ -103,15 +91,15 @@ export class RunningPools implements IRunningSessions.IManager {
   private _detail(pool: IPool): string {
     const words =
       pool.orphaned === null
-        ? poolState(pool, this._trans)?.words
-        : this._trans.__('its kernel is gone');
-    return joinFacts([countRanks(pool.world_size, this._trans), words]);
+        ? poolState(pool)?.words
+        : trans.__('its kernel is gone');
+    return joinFacts([countRanks(pool.world_size), words]);
   }
 
   private async _open({ name }: IPool): Promise<void> {
     await this._commands.execute(CommandIDs.openPanel);
     if (name) {
-      await openNotebook(name, this._commands, this._trans);
+      await openNotebook(name, this._commands);
     }
   }
 
@@ -124,10 +112,9 @@ export class RunningPools implements IRunningSessions.IManager {
     ]);
     if (!JSONExt.deepEqual(shown, this._shown)) {
       this._shown = shown;
-      this._runningChanged.emit();
+      this.runningChanged.emit();
     }
   }
 
-  private readonly _runningChanged = new Signal<this, void>(this);
   private _shown: string[][] = [];
 }

@@ -7,11 +7,11 @@ import type { UiState } from '../model/uiState';
 /** The name under which the sections are remembered. */
 export const SECTIONS = 'sections';
 
-/** By section: its part of the height where not all of them can have what they need. */
+/** By section, its part of the height where not all fit. */
 const SHARES = [0.53, 0.21, 0.08, 0.18, 0.3];
-/** Pixels that an open section has at the least. */
+/** The least height of an open section, in pixels. */
 const LEAST = 40;
-/** Pixels by which a section may need less before the others get them: so they do not move all the time. */
+/** How many pixels a section must need less before others get them, so that they do not move all the time. */
 const SLACK = 60;
 
 /** By section. */
@@ -23,9 +23,8 @@ interface IKept {
 
 const AT_FIRST: IKept = { closed: [false, false, true, true, true] };
 
-/** What a section says of its height. */
 export interface ISection {
-  /** Pixels that all that it shows needs. */
+  /** The height of its content, in pixels. */
   readonly need: number;
   readonly grown: ISignal<ISection, void>;
 }
@@ -41,19 +40,12 @@ export async function rememberSections(
   ready: Promise<unknown>
 ): Promise<void> {
   await ready;
-  const kept = uiState.get(SECTIONS) as unknown as IKept | undefined;
-  // An earlier version had fewer sections.
-  const closed = AT_FIRST.closed.map(
-    (isClosed, index) => kept?.closed[index] ?? isClosed
-  );
+  const kept = uiState.get(SECTIONS) as IKept | undefined;
+  const { closed, sizes } = kept ?? AT_FIRST;
   content.widgets.forEach((_, index) =>
     closed[index] ? content.collapse(index) : content.expand(index)
   );
-  // An earlier version kept sizes that nobody had chosen.
-  const isChosen = kept?.sizes?.some((size, index) => size !== SHARES[index]);
-  let shares = isChosen
-    ? SHARES.map((share, index) => kept?.sizes?.[index] || share)
-    : null;
+  let shares = sizes ?? null;
   const ofOpen = (all: readonly number[]) =>
     content.widgets.map(({ isHidden }, index) => (isHidden ? 0 : all[index]));
   const keep = () => {

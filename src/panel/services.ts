@@ -1,4 +1,3 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 
 import type { IStartModel } from '../model/startModel';
@@ -17,5 +16,4 @@ export interface IPanelServices {
   uiState: UiState;
   commands: CommandRegistry;
   clock: Clock;
-  trans: TranslationBundle;
 }

@@ -3,23 +3,16 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { IStatusBar } from '@jupyterlab/statusbar';
-import { ITranslator } from '@jupyterlab/translation';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
 import type { Message } from '@lumino/messaging';
 import { Signal } from '@lumino/signaling';
-import type { ISignal } from '@lumino/signaling';
 import React from 'react';
 
 import type { IPool } from '../model/contract';
 import type { IQueueModel } from '../model/queue';
-import {
-  CommandIDs,
-  ICurrentNotebook,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../model/tokens';
+import { CommandIDs, ICurrentNotebook, IPoolsModel } from '../model/tokens';
+import { trans } from '../model/trans';
 import type { INotedWait } from '../model/waiting';
 import { silentRanks } from '../model/waiting';
 import { warningIcon } from '../ui/icons';
@@ -30,21 +23,18 @@ import { gpusOf, loadOf } from '../words/load';
 import { countRanks, poolState } from '../words/poolState';
 import { sayNotedWait, sayNotedWaitShortly } from '../words/waitWords';
 
-/**
- * Puts the current notebook's pool into the status bar.
- */
+/** Puts the current notebook's pool into the status bar. */
 export const statusBarPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:status-bar',
   description:
     'Shows the ranks of the current notebook, and how many jobs wait, in the status bar.',
   autoStart: true,
-  requires: [IPoolsModel, ICurrentNotebook, ITranslator],
+  requires: [IPoolsModel, ICurrentNotebook],
   optional: [IStatusBar],
   activate: (
     { commands }: JupyterFrontEnd,
     model: IPoolsModel,
     current: ICurrentNotebook,
-    translator: ITranslator,
     statusBar: IStatusBar | null
   ): void => {
     if (!statusBar) {
@@ -53,8 +43,7 @@ export const statusBarPlugin: JupyterFrontEndPlugin<void> = {
     const item = new StatusItem(
       model,
       current,
-      command => void commands.execute(command),
-      translator.load(TRANSLATION_DOMAIN)
+      command => void commands.execute(command)
     );
     statusBar.registerStatusItem('jupyter-dist-server:ranks', {
       item,
@@ -74,8 +63,7 @@ export class StatusItem extends ReactWidget {
   constructor(
     private readonly _model: IPoolsModel,
     private readonly _current: ICurrentNotebook,
-    private readonly _execute: (command: string) => void,
-    private readonly _trans: TranslationBundle
+    private readonly _execute: (command: string) => void
   ) {
     super();
     this.addClass('jp-dist-StatusItem');
@@ -96,10 +84,7 @@ export class StatusItem extends ReactWidget {
   }
 
   /** Emitted when that may have changed. */
-  get activeChanged(): ISignal<this, void> {
-    return this._activeChanged;
-  }
-
+  readonly activeChanged = new Signal<unknown, void>(this);
   dispose(): void {
     this._watching?.dispose();
     this._watching = null;
@@ -109,13 +94,11 @@ export class StatusItem extends ReactWidget {
 
   protected render(): JSX.Element | null {
     const pool = this._shownPool;
-    const trans = this._trans;
     return pool ? (
       <StatusText
         pool={pool}
         model={this._model}
         open={() => this._execute(CommandIDs.openPanel)}
-        trans={trans}
       />
     ) : this.isActive ? (
       <button
@@ -123,7 +106,7 @@ export class StatusItem extends ReactWidget {
         title={trans.__('Click to show the queue.')}
         onClick={() => this._execute(CommandIDs.showQueue)}
       >
-        {countWaiting(this._model.queue, trans)}
+        {countWaiting(this._model.queue)}
       </button>
     ) : null;
   }
@@ -142,14 +125,13 @@ export class StatusItem extends ReactWidget {
   private get _shownPool(): IPool | null {
     const { state } = this._model.connection;
     const { pool } = this._current;
-    return pool &&
-      (state === 'live' || state === 'stale') &&
-      poolState(pool, this._trans)
+    return pool && (state === 'live' || state === 'stale') && poolState(pool)
       ? pool
       : null;
   }
 
-  private _onCount({ pending }: IQueueModel): void {
+  private _onCount(): void {
+    const { pending } = this._model.queue;
     if (pending !== this._count) {
       this._count = pending;
       this._onChanged();
@@ -157,7 +139,7 @@ export class StatusItem extends ReactWidget {
   }
 
   private _onChanged(): void {
-    this._activeChanged.emit();
+    this.activeChanged.emit();
     this.update();
     this._follow(this.isVisible);
   }
@@ -174,7 +156,6 @@ export class StatusItem extends ReactWidget {
     }
   }
 
-  private readonly _activeChanged = new Signal<this, void>(this);
   private readonly _counting: IDisposable;
   private _count = 0;
   private _watching: IDisposable | null = null;
@@ -184,24 +165,23 @@ interface IStatusTextProps {
   pool: IPool;
   model: IPoolsModel;
   open: () => void;
-  trans: TranslationBundle;
 }
 
 function StatusText(props: IStatusTextProps): JSX.Element {
-  const { pool, model, open, trans } = props;
+  const { pool, model, open } = props;
   const isStale = model.connection.state === 'stale';
   const silent = useModel(
     model.telemetry,
     telemetry => silentRanks(pool, telemetry),
     isSame
   );
-  const state = poolState(pool, trans, silent);
+  const state = poolState(pool, silent);
   const wait = useLongWait(pool, model);
   const isWrong = state?.mood === 'error' || wait !== null;
   // A string: the button is drawn again only when there is something else to read.
   const load = useModel(model.telemetry, telemetry =>
     pool.state === 'RUNNING' && !isStale
-      ? joinFacts(loadOf(pool, model.allGpus, telemetry, trans))
+      ? joinFacts(loadOf(pool, model.allGpus, telemetry))
       : ''
   );
   const news = isStale
@@ -209,10 +189,10 @@ function StatusText(props: IStatusTextProps): JSX.Element {
     : state?.mood === 'error' || state?.mood === 'wait'
       ? state.words
       : wait
-        ? sayNotedWaitShortly(wait, trans)
+        ? sayNotedWaitShortly(wait)
         : '';
-  const ranks = countRanks(pool.world_size, trans);
-  const waiting = useModel(model.queue, queue => countWaiting(queue, trans));
+  const ranks = countRanks(pool.world_size);
+  const waiting = useModel(model.queue, queue => countWaiting(queue));
   const jobs = !isStale && waiting;
   const text = joinFacts([ranks, news, load, jobs]);
   return (
@@ -220,7 +200,7 @@ function StatusText(props: IStatusTextProps): JSX.Element {
       <button
         type="button"
         className={isStale ? 'jp-mod-stale' : wait ? 'jp-mod-waits' : ''}
-        title={explain(pool, wait, trans)}
+        title={explain(pool, wait)}
         onClick={open}
       >
         {isWrong && (
@@ -237,19 +217,12 @@ function StatusText(props: IStatusTextProps): JSX.Element {
 }
 
 /** How many own jobs wait; nothing if none does. */
-function countWaiting(
-  { pending }: IQueueModel,
-  trans: TranslationBundle
-): string {
+function countWaiting({ pending }: IQueueModel): string {
   return pending > 0 ? trans._n('%1 job waits', '%1 jobs wait', pending) : '';
 }
 
 /** What the numbers are, and what a click does. */
-function explain(
-  pool: IPool,
-  wait: INotedWait | null,
-  trans: TranslationBundle
-): string {
+function explain(pool: IPool, wait: INotedWait | null): string {
   const gpus = gpusOf(pool).length;
   const meaning =
     gpus > 1
@@ -257,7 +230,7 @@ function explain(
       : gpus === 1
         ? trans.__('Utilization and memory of the GPU.')
         : trans.__('Mean CPU use of the ranks, and their total memory.');
-  const words = wait && sayNotedWait(wait, trans);
+  const words = wait && sayNotedWait(wait);
   const news = words
     ? joinSentences([words.head, words.rest])
     : pool.reason?.message;

@@ -1,8 +1,8 @@
 import { Notification, showErrorMessage } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { ServerConnection, type Contents } from '@jupyterlab/services';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
+import { trans } from '../model/trans';
 import { download } from '../ui/download';
 
 /** The viewer reads traces in the browser, and sends them nowhere. */
@@ -12,8 +12,7 @@ export const PERFETTO = 'https://ui.perfetto.dev';
 export async function openTrace(
   path: string,
   contents: Contents.IManager,
-  settings: ServerConnection.ISettings,
-  trans: TranslationBundle
+  settings: ServerConnection.ISettings
 ): Promise<void> {
   // At once: browsers only allow it right after a click.
   const viewer = window.open(PERFETTO);

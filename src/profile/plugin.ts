@@ -4,7 +4,8 @@ import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { CommandIDs, TRANSLATION_DOMAIN } from '../model/tokens';
+import { CommandIDs } from '../model/tokens';
+import { loadTranslations, trans } from '../model/trans';
 import { selectedFile } from '../ui/selectedFile';
 import { openTrace } from './openTrace';
 import { isTrace, TRACE, TraceView } from './traceView';
@@ -25,7 +26,7 @@ export const profilePlugin: JupyterFrontEndPlugin<void> = {
     translator: ITranslator,
     browsers: IFileBrowserFactory | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
+    loadTranslations(translator);
     const { contents, serverSettings } = serviceManager;
 
     const selected = () =>
@@ -39,7 +40,7 @@ export const profilePlugin: JupyterFrontEndPlugin<void> = {
       execute: async ({ path }) => {
         const file = typeof path === 'string' ? path : selected();
         if (file !== null) {
-          await openTrace(file, contents, serverSettings, trans);
+          await openTrace(file, contents, serverSettings);
         }
       }
     });
@@ -50,7 +51,7 @@ export const profilePlugin: JupyterFrontEndPlugin<void> = {
         createRenderer: ({ resolver }) => {
           const open = (path: string) =>
             void commands.execute(CommandIDs.openTrace, { path });
-          return new TraceView(resolver, open, trans);
+          return new TraceView(resolver, open);
         }
       },
       RANK

@@ -1,7 +1,8 @@
 import type { IRenderMime } from '@jupyterlab/rendermime';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button, ReactWidget } from '@jupyterlab/ui-components';
 import React from 'react';
+
+import { trans } from '../model/trans';
 
 /** The display below a profiled cell. It has the name of the trace, which is beside the notebook. */
 export const TRACE = 'application/vnd.jupyter-dist.trace+json';
@@ -16,8 +17,7 @@ export function isTrace(name: string): boolean {
 export class TraceView extends ReactWidget implements IRenderMime.IRenderer {
   constructor(
     private readonly _resolver: IRenderMime.IResolver | null,
-    private readonly _open: (path: string) => void,
-    private readonly _trans: TranslationBundle
+    private readonly _open: (path: string) => void
   ) {
     super();
     this.addClass('jp-dist-Trace');
@@ -38,7 +38,7 @@ export class TraceView extends ReactWidget implements IRenderMime.IRenderer {
   }
 
   protected render(): JSX.Element | null {
-    const { _name: name, _path: path, _trans: trans } = this;
+    const { _name: name, _path: path } = this;
     if (!name) {
       return null;
     }

@@ -1,7 +1,7 @@
 import { PathExt } from '@jupyterlab/coreutils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { ICellRun } from '../model/cells';
+import { trans } from '../model/trans';
 import { sayCell, sayCells, type ICellWords } from './cellWords';
 import { chipsIn, type IChip } from './chips';
 import { CHIP, LANE, type ILabelledChip } from './scene';
@@ -26,11 +26,10 @@ export class CellStrip {
   constructor(
     private readonly _parent: HTMLElement,
     private readonly _model: TimelineModel,
-    private readonly _trans: TranslationBundle,
     private readonly _options: ICellStripOptions
   ) {
     _parent.setAttribute('role', 'group');
-    _parent.setAttribute('aria-label', _trans.__('Cells on ranks'));
+    _parent.setAttribute('aria-label', trans.__('Cells on ranks'));
     _parent.addEventListener('keydown', this._onKey);
   }
 
@@ -49,7 +48,7 @@ export class CellStrip {
     }
     return paths.length > 1
       ? paths.map(path => PathExt.basename(path))
-      : [this._trans.__('cells')];
+      : [trans.__('cells')];
   }
 
   /** Show the cells on so many pixels of the page. */
@@ -106,9 +105,7 @@ export class CellStrip {
 
   private _say({ cells }: IChip): ICellWords {
     const { now, pools } = this._model;
-    return cells.length > 1
-      ? sayCells(cells, this._trans)
-      : sayCell(cells[0], now, pools, this._trans);
+    return cells.length > 1 ? sayCells(cells) : sayCell(cells[0], now, pools);
   }
 
   private _onClick({ cells }: IChip): void {

@@ -1,7 +1,6 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { ICellRun } from '../model/cells';
 import type { IPoolsModel } from '../model/tokens';
+import { trans } from '../model/trans';
 import { findLongWait } from '../model/waiting';
 import {
   formatMoment,
@@ -24,14 +23,12 @@ export interface ICellWords {
 export function sayCell(
   run: ICellRun,
   now: number,
-  pools: IPoolsModel,
-  trans: TranslationBundle
+  pools: IPoolsModel
 ): ICellWords {
   const { cell, start, end, stretches, name } = run;
   const count = stretches.length;
   const seconds = (end ?? now) - start;
-  const took =
-    seconds < 1 ? trans.__('< 1 s') : formatStopwatch(seconds, trans);
+  const took = seconds < 1 ? trans.__('< 1 s') : formatStopwatch(seconds);
   const ranks = formatRanks(stretches.map(({ rank }) => rank));
   const wait = end === null ? findWait(run, now, pools) : null;
   return {
@@ -49,7 +46,7 @@ export function sayCell(
         : trans._n('rank %2', 'ranks %2', count, ranks)
     ].filter(Boolean),
     title: joinSentences([
-      sayWhen(run, now, took, ranks, trans),
+      sayWhen(run, now, took, ranks),
       wait
         ? trans._n(
             'Rank %2 waits for %3.',
@@ -68,8 +65,7 @@ function sayWhen(
   { cell, start, end, stretches }: ICellRun,
   now: number,
   took: string,
-  ranks: string,
-  trans: TranslationBundle
+  ranks: string
 ): string {
   const count = stretches.length;
   if (end === null) {
@@ -114,10 +110,7 @@ function sayWhen(
 }
 
 /** What is said of cells that are too narrow to be shown one by one. */
-export function sayCells(
-  runs: readonly ICellRun[],
-  trans: TranslationBundle
-): ICellWords {
+export function sayCells(runs: readonly ICellRun[]): ICellWords {
   const last = runs[runs.length - 1];
   return {
     parts: [trans._n('%1 cell', '%1 cells', runs.length)],

@@ -1,5 +1,4 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
+import { trans } from '../model/trans';
 import { CellStrip, type ICellStripOptions } from './cellStrip';
 import { joinFacts } from '../words/format';
 import type { IColours } from './colours';
@@ -31,7 +30,6 @@ export class Chart {
   constructor(
     parent: HTMLElement,
     private readonly _model: TimelineModel,
-    private readonly _trans: TranslationBundle,
     options: Pick<ICellStripOptions, 'jump'> & { moved(): void }
   ) {
     this.node = element(parent, 'jp-dist-Timeline-chart');
@@ -42,14 +40,14 @@ export class Chart {
     this.body.setAttribute('role', 'group');
     this.body.setAttribute(
       'aria-label',
-      _trans.__(
+      trans.__(
         'GPU curves. Plus and minus zoom, arrow keys pan, Shift with arrow keys reads values, 0 resets the zoom.'
       )
     );
     const zoom = (from: number, to: number) => _model.zoomTo(from, to);
     this._stripNode = element(this.body, 'jp-dist-Timeline-strip');
     const chips = element(this._stripNode, 'jp-dist-Timeline-plot');
-    this._strip = new CellStrip(chips, _model, _trans, {
+    this._strip = new CellStrip(chips, _model, {
       jump: options.jump,
       zoom
     });
@@ -104,7 +102,7 @@ export class Chart {
     const { choice, view } = this._model;
     const [begin, end] = view;
     const title = joinFacts([
-      nameMetric(choice.metric, this._trans),
+      nameMetric(choice.metric),
       `${formatClock(begin, true)}–${formatClock(end, true)}`,
       new Date(end * 1000).toLocaleDateString()
     ]);
@@ -128,7 +126,7 @@ export class Chart {
       lanes: this._strip.lanes,
       chips: this._strip.chips,
       rows: isOverlay ? withOneTop(rows) : rows,
-      now: this._model.isFollowing ? this._trans.__('now') : null,
+      now: this._model.isFollowing ? trans.__('now') : null,
       cursor,
       brush: this.pointer.brush,
       scale: this._scale,
@@ -146,9 +144,7 @@ export class Chart {
     if (key !== this._key) {
       this._key = key;
       this._rows.forEach(row => row.dispose());
-      this._rows = gpus.map(
-        gpu => new Row(this._rowsNode, gpu, this._model, this._trans)
-      );
+      this._rows = gpus.map(gpu => new Row(this._rowsNode, gpu, this._model));
       this._layout = '';
     }
   }

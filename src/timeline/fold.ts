@@ -1,6 +1,6 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
 
+import { trans } from '../model/trans';
 import { labelWithNode } from '../words/gpuWords';
 import { element } from '../ui/element';
 import type { TimelineModel } from './model';
@@ -10,8 +10,7 @@ import { freeGpus } from './selection';
 export class Fold {
   constructor(
     parent: HTMLElement,
-    private readonly _model: TimelineModel,
-    private readonly _trans: TranslationBundle
+    private readonly _model: TimelineModel
   ) {
     this._node = element(parent, 'jp-dist-Timeline-fold', 'button');
     this._node.type = 'button';
@@ -24,11 +23,11 @@ export class Fold {
     const { pools, choice } = this._model;
     const free = freeGpus(pools.allGpus, pools.telemetry);
     this._node.hidden = !free.length || choice.selection === 'own';
-    const text = this._trans._n(
+    const text = trans._n(
       '%1 free GPU: %2',
       '%1 free GPUs: %2',
       free.length,
-      free.map(gpu => labelWithNode(gpu, this._trans)).join(', ')
+      free.map(gpu => labelWithNode(gpu)).join(', ')
     );
     const expanded = `${this._isOpen}`;
     if (

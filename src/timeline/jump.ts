@@ -3,20 +3,19 @@ import type { Notification } from '@jupyterlab/apputils';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { ICellRun } from '../model/cells';
+import { trans } from '../model/trans';
 import { notify } from '../ui/notify';
 
 export async function jumpTo(
   run: ICellRun,
   app: JupyterFrontEnd,
-  tracker: INotebookTracker,
-  trans: TranslationBundle
+  tracker: INotebookTracker
 ): Promise<void> {
   const name = PathExt.basename(run.name);
   const say = (words: string, type: Notification.TypeOptions) =>
-    notify(words, type, { autoClose: 5000 }, trans);
+    notify(words, type, { autoClose: 5000 });
   let panel: NotebookPanel | null;
   try {
     panel = await openNotebook(run, app, tracker);

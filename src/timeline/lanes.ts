@@ -1,7 +1,6 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { IRankRun } from '../model/cells';
 import type { ILanes, Spans } from '../model/cellContract';
+import { trans } from '../model/trans';
 import { element } from '../ui/element';
 import type { TimelineModel } from './model';
 import type { Scale } from './scale';
@@ -12,8 +11,7 @@ const LANES = ['compute', 'communication', 'waiting'] as const;
 export class Legend {
   constructor(
     parent: HTMLElement,
-    private readonly _model: TimelineModel,
-    trans: TranslationBundle
+    private readonly _model: TimelineModel
   ) {
     this._node = element(parent, 'jp-dist-Timeline-legend');
     element(this._node, '', 'span').textContent = trans.__(
@@ -54,8 +52,7 @@ export function lanesIn(
 /** What ranks did in a stretch of time: `profiled: compute 2.10 s, …`. */
 export function sayLanes(
   all: readonly ILanes[],
-  [from, to]: readonly [number, number],
-  trans: TranslationBundle
+  [from, to]: readonly [number, number]
 ): string {
   if (!all.length) {
     return '';

@@ -1,6 +1,5 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { IGpu, Values } from '../model/gpuContract';
+import { trans } from '../model/trans';
 import { formatBytes, formatMemory } from '../words/format';
 
 export const METRICS = [
@@ -14,10 +13,7 @@ export type ChartMetric = (typeof METRICS)[number];
 /** Minutes. */
 export const RANGES = [1, 5, 15, 60] as const;
 
-export function nameMetric(
-  metric: ChartMetric,
-  trans: TranslationBundle
-): string {
+export function nameMetric(metric: ChartMetric): string {
   return {
     utilization: trans.__('Utilization'),
     memory_used: trans.__('Memory'),
@@ -27,11 +23,7 @@ export function nameMetric(
 }
 
 /** `utilization: 64 %` */
-export function sayMetric(
-  metric: ChartMetric,
-  value: string,
-  trans: TranslationBundle
-): string {
+export function sayMetric(metric: ChartMetric, value: string): string {
   return {
     utilization: trans.__('utilization: %1', value),
     memory_used: trans.__('memory in use: %1', value),
@@ -41,29 +33,22 @@ export function sayMetric(
 }
 
 /** Writes values of a metric. The words are translated once: translating takes longer than drawing. */
-export function valueFormat(
-  metric: ChartMetric,
-  trans: TranslationBundle
-): (value: number) => string {
+export function valueFormat(metric: ChartMetric): (value: number) => string {
   const rounded = (words: string) => (value: number) =>
     words.replace('%1', `${Math.round(value)}`);
   return {
     utilization: rounded(trans.__('%1 %', '%1')),
-    memory_used: (value: number) => formatBytes(value, trans),
+    memory_used: (value: number) => formatBytes(value),
     power: rounded(trans.__('%1 W', '%1')),
     temperature: rounded(trans.__('%1 °C', '%1'))
   }[metric];
 }
 
 /** The label at the upper edge of a chart: `100 %`. */
-export function formatTop(
-  metric: ChartMetric,
-  top: number,
-  trans: TranslationBundle
-): string {
+export function formatTop(metric: ChartMetric, top: number): string {
   return metric === 'memory_used'
-    ? formatMemory(top, trans)
-    : valueFormat(metric, trans)(top);
+    ? formatMemory(top)
+    : valueFormat(metric)(top);
 }
 
 /** The value at the upper edge of a GPU's chart, the lower one being 0. */

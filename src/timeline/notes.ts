@@ -1,7 +1,6 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import { serverTime } from '../model/serverTime';
 import type { IPoolsModel } from '../model/tokens';
+import { trans } from '../model/trans';
 import { formatMoment, joinSentences } from '../words/format';
 import type { TimelineModel } from './model';
 
@@ -10,10 +9,12 @@ export interface INothing {
   more: string[];
 }
 
-export function sayNothing(
-  { connection, allGpus, gpus, gpusError }: IPoolsModel,
-  trans: TranslationBundle
-): INothing | null {
+export function sayNothing({
+  connection,
+  allGpus,
+  gpus,
+  gpusError
+}: IPoolsModel): INothing | null {
   if (allGpus.length) {
     return null;
   }
@@ -45,10 +46,7 @@ export function sayNothing(
   );
 }
 
-export function sayTrouble(
-  { pools, error }: TimelineModel,
-  trans: TranslationBundle
-): string {
+export function sayTrouble({ pools, error }: TimelineModel): string {
   const { connection, telemetry, allGpus } = pools;
   if (connection.state === 'stale') {
     return trans.__(

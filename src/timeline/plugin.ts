@@ -12,14 +12,10 @@ import { ITranslator } from '@jupyterlab/translation';
 import { LabIcon } from '@jupyterlab/ui-components';
 
 import { Client } from '../model/client';
+import { trans } from '../model/trans';
 import { addToShell } from '../ui/addToShell';
 import { addToPalette } from '../ui/palette';
-import {
-  CommandIDs,
-  ICurrentNotebook,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../model/tokens';
+import { CommandIDs, ICurrentNotebook, IPoolsModel } from '../model/tokens';
 import { jumpTo } from './jump';
 import { METRICS, RANGES } from './metrics';
 import { TimelineModel } from './model';
@@ -63,8 +59,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
     labShell: ILabShell | null,
     palette: ICommandPalette | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
-    const client = new Client(app.serviceManager.serverSettings, trans);
+    const client = new Client(app.serviceManager.serverSettings);
     const tracker = new WidgetTracker<MainAreaWidget<Timeline>>({
       namespace: 'jupyter-dist-timeline'
     });
@@ -72,15 +67,15 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
 
     const make = (): MainAreaWidget<Timeline> => {
       const model = new TimelineModel(pools, current, client);
-      const content = new Timeline(model, trans, themes, cell => {
-        void jumpTo(cell, app, notebooks, trans);
+      const content = new Timeline(model, themes, cell => {
+        void jumpTo(cell, app, notebooks);
       });
       const widget = new MainAreaWidget({ content });
       widget.id = 'jupyter-dist-timeline';
       widget.title.label = trans.__('GPU Timeline');
       widget.title.icon = timelineIcon;
       widget.title.closable = true;
-      fillToolbar(widget.toolbar, content, trans);
+      fillToolbar(widget.toolbar, content);
       return widget;
     };
 
@@ -117,7 +112,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
         return widget;
       }
     });
-    addToPalette(palette, trans, [command]);
+    addToPalette(palette, [command]);
     launcher?.add({
       command,
       // The launcher identifies its sections by JupyterLab's translation.

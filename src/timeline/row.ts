@@ -1,8 +1,7 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import { shortName } from '../model/cards';
 import type { IGpu } from '../model/gpuContract';
 import { seatsOn } from '../model/gpuUse';
+import { trans } from '../model/trans';
 import {
   formatMemory,
   formatRanks,
@@ -22,20 +21,19 @@ export class Row {
   constructor(
     parent: HTMLElement,
     private readonly _gpu: IGpu,
-    private readonly _model: TimelineModel,
-    private readonly _trans: TranslationBundle
+    private readonly _model: TimelineModel
   ) {
     this.node = element(parent, '');
     this.node.setAttribute('role', 'img');
-    this._name = _trans.__('GPU %1', labelWithNode(_gpu, _trans));
-    this._total = formatMemory(_gpu.memory_total, _trans);
+    this._name = trans.__('GPU %1', labelWithNode(_gpu));
+    this._total = formatMemory(_gpu.memory_total);
   }
 
   readonly node: HTMLElement;
 
   /** Name the element, and answer what to draw; `index` is the cursor's place in the values. */
   update(colours: IColours, index: number | null): IRowWords {
-    const { _gpu: gpu, _trans: trans } = this;
+    const { _gpu: gpu } = this;
     const { choice, pools, current, recording, cells, view } = this._model;
     const { metric } = choice;
     const { uuid } = gpu;
@@ -45,13 +43,13 @@ export class Row {
     const ranks = seats.map(({ rank }) => rank);
     const who = ranks.length
       ? trans._n('rank %2', 'ranks %2', ranks.length, formatRanks(ranks))
-      : sayLeaseholder(reading, [], { pools: pools.pools, own }, trans);
+      : sayLeaseholder(reading, [], { pools: pools.pools, own });
     const { memory_used } = reading.values;
     const used =
       typeof memory_used === 'number' ? formatUsed(memory_used) : '–';
     const memory = `${used} / ${this._total}`;
     const values = recording.column(uuid, metric);
-    const write = valueFormat(metric, trans);
+    const write = valueFormat(metric);
     const say = (value: number | null) => (value === null ? '–' : write(value));
     const latest = say(values.at(-1) ?? null);
     const lanes = lanesIn(cells.on(uuid), view);
@@ -63,9 +61,9 @@ export class Row {
       joinFacts([
         this._name,
         who,
-        sayMetric(metric, latest, trans),
+        sayMetric(metric, latest),
         trans.__('memory: %1', memory),
-        sayLanes(lanes, view, trans)
+        sayLanes(lanes, view)
       ])
     );
     return {
@@ -73,7 +71,7 @@ export class Row {
       value: index === null ? latest : say(pointed),
       who,
       memory,
-      topLabel: formatTop(metric, top, trans),
+      topLabel: formatTop(metric, top),
       hasRank: ranks.length > 0,
       pointed,
       values,

@@ -1,5 +1,4 @@
 import type { IThemeManager } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 
@@ -24,7 +23,6 @@ const STEP = 10;
 export class Timeline extends Widget {
   constructor(
     readonly model: TimelineModel,
-    private readonly _trans: TranslationBundle,
     themes: IThemeManager | null,
     jump: ICellStripOptions['jump']
   ) {
@@ -32,12 +30,12 @@ export class Timeline extends Widget {
     this.addClass('jp-dist-Timeline');
     this.node.tabIndex = -1;
     this._note.setAttribute('role', 'status');
-    this._chart = new Chart(this.node, model, _trans, {
+    this._chart = new Chart(this.node, model, {
       jump,
       moved: () => this._schedule()
     });
-    this._legend = new Legend(this.node, model, _trans);
-    this._fold = new Fold(this.node, model, _trans);
+    this._legend = new Legend(this.node, model);
+    this._fold = new Fold(this.node, model);
     this.node.addEventListener('keydown', this._onKey);
     this._chart.body.addEventListener('scroll', () => this._schedule());
     document.addEventListener('visibilitychange', this._onVisibility);
@@ -129,14 +127,14 @@ export class Timeline extends Widget {
 
   private *_draw(): Generator<void, void> {
     const { pools } = this.model;
-    const trouble = sayTrouble(this.model, this._trans);
+    const trouble = sayTrouble(this.model);
     if (this._note.textContent !== trouble) {
       this._note.textContent = trouble;
     }
     this._note.hidden = !trouble;
     this._legend.update();
     this._fold.update();
-    const nothing = sayNothing(pools, this._trans);
+    const nothing = sayNothing(pools);
     this._chart.node.hidden = nothing !== null;
     this._empty.hidden = nothing === null;
     if (nothing) {

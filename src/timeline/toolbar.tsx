@@ -1,5 +1,4 @@
 import type { Toolbar } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import {
   HTMLSelect,
   LabIcon,
@@ -11,6 +10,7 @@ import {
 } from '@jupyterlab/ui-components';
 import React from 'react';
 
+import { trans } from '../model/trans';
 import { download } from '../ui/download';
 import { METRICS, RANGES, nameMetric } from './metrics';
 import { SELECTIONS, type IChoice } from './selection';
@@ -24,11 +24,7 @@ const pauseIcon = new LabIcon({
 </svg>`
 });
 
-export function fillToolbar(
-  toolbar: Toolbar,
-  timeline: Timeline,
-  trans: TranslationBundle
-): void {
+export function fillToolbar(toolbar: Toolbar, timeline: Timeline): void {
   const { model } = timeline;
   const add = (name: string, render: () => JSX.Element) => {
     const item = ReactWidget.create(
@@ -64,7 +60,7 @@ export function fillToolbar(
     add(name, () => <ToolbarButtonComponent {...read()} />);
 
   addChoice('metric', trans.__('Metric'), METRICS, metric =>
-    nameMetric(metric, trans)
+    nameMetric(metric)
   );
   addChoice('minutes', trans.__('Range'), RANGES, minutes =>
     trans._n('last %1 minute', 'last %1 minutes', minutes)

@@ -8,9 +8,7 @@ const [SHARE, LEAST] = [0.4, 0.1];
 /** What the areas had when they were last closed, which may have been chosen by the user. */
 const shares = new WeakMap<Widget, number>();
 
-/**
- * Add a widget to the main area, or below or beside a notebook that has a page of its own.
- */
+/** Add a widget to the main area, or below or beside a notebook that has a page of its own. */
 export function addToShell(
   shell: JupyterFrontEnd.IShell,
   labShell: ILabShell | null,

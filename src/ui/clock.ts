@@ -2,9 +2,7 @@ import { useSyncExternalStore } from 'react';
 
 import { serverTime } from '../model/serverTime';
 
-/**
- * The one timer of the panel: it runs only while it is on and somebody shows a time.
- */
+/** The one timer of the panel: it runs only while it is on and somebody shows a time. */
 export class Clock {
   /** Unix seconds, by the server's clock. */
   readonly now = (): number => this._now;
@@ -52,9 +50,7 @@ export class Clock {
   private _timer: ReturnType<typeof setInterval> | undefined;
 }
 
-/**
- * The time, again each second while the component is mounted.
- */
+/** The time, again each second while the component is mounted. */
 export function useNow(clock: Clock): number {
   return useSyncExternalStore(clock.subscribe, clock.now);
 }

@@ -1,14 +1,15 @@
 import { Clipboard } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button, ellipsesIcon } from '@jupyterlab/ui-components';
 import React, { forwardRef, useState } from 'react';
 
+import type { IApiError } from '../model/contract';
+import { trans } from '../model/trans';
+
 interface ICopyButtonProps {
   text: string;
-  trans: TranslationBundle;
 }
 
-export function CopyButton({ text, trans }: ICopyButtonProps): JSX.Element {
+export function CopyButton({ text }: ICopyButtonProps): JSX.Element {
   const [isCopied, setIsCopied] = useState(false);
   return (
     <Button
@@ -23,6 +24,55 @@ export function CopyButton({ text, trans }: ICopyButtonProps): JSX.Element {
   );
 }
 
+/** A button that looks like a link. */
+export function Link({
+  className = '',
+  ...props
+}: React.ButtonHTMLAttributes<HTMLButtonElement>): JSX.Element {
+  const classes = `jp-dist-Link ${className}`.trim();
+  return <button {...props} type="button" className={classes} />;
+}
+
+/** Shows the rest of a long list. */
+export function ShowMore(props: {
+  count: number;
+  show: () => void;
+}): JSX.Element | null {
+  return props.count > 0 ? (
+    <Link onClick={props.show}>{trans.__('Show %1 more', props.count)}</Link>
+  ) : null;
+}
+
+/** What is wrong, and what to do. */
+export function ErrorText({ error }: { error: IWrong }): JSX.Element {
+  return (
+    <>
+      <p className="jp-dist-error">{error.message}</p>
+      {error.hint && <p>{error.hint}</p>}
+    </>
+  );
+}
+
+type IWrong = Pick<IApiError, 'message' | 'hint'>;
+
+/** Why a section cannot be shown. */
+export function ErrorWithRetry(props: {
+  error: IWrong;
+  retry: () => void;
+  className?: string;
+}): JSX.Element {
+  return (
+    <div role="alert" className={props.className}>
+      <ErrorText error={props.error} />
+      <div className="jp-dist-Actions">
+        <Button small onClick={props.retry}>
+          {trans.__('Check again')}
+        </Button>
+      </div>
+    </div>
+  );
+}
+
 interface INoteProps {
   children: React.ReactNode;
   kind?: 'info' | 'warn' | 'error';
@@ -30,9 +80,7 @@ interface INoteProps {
 
 const ROLES = { info: 'note', warn: 'status', error: 'alert' };
 
-/**
- * One sentence the user should read; an error is announced at once.
- */
+/** One sentence the user should read; an error is announced at once. */
 export const Note = forwardRef<HTMLDivElement, INoteProps>(function Note(
   { children, kind = 'info' },
   ref
@@ -49,9 +97,7 @@ interface IStatePillProps {
   label: string;
 }
 
-/**
- * The state in a word, announced when it changes.
- */
+/** The state in a word, announced when it changes. */
 export function StatePill({ kind, label }: IStatePillProps): JSX.Element {
   return (
     <span className={`jp-dist-StatePill jp-mod-${kind}`} role="status">
@@ -65,9 +111,7 @@ interface IMenuButtonProps {
   open: (button: HTMLElement) => void;
 }
 
-/**
- * Three dots that open a menu.
- */
+/** Three dots that open a menu. */
 export function MenuButton({ label, open }: IMenuButtonProps): JSX.Element {
   return (
     <button
@@ -83,9 +127,7 @@ export function MenuButton({ label, open }: IMenuButtonProps): JSX.Element {
   );
 }
 
-/**
- * Hand the focus on to the first control of a kind before the one that has it goes.
- */
+/** Hand the focus on to the first control of a kind before the one that has it goes. */
 export function focusFirst(
   container: HTMLElement | null,
   selector: 'button' | 'input'

@@ -1,29 +1,22 @@
 import { Dialog, showDialog, showErrorMessage } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 
+import { trans } from '../model/trans';
 import { listRanks } from '../words/format';
 
 /** Whether a rank that lives should be ended, and its variables with it. */
-export function askKill(
-  rank: number,
-  trans: TranslationBundle
-): Promise<boolean> {
+export function askKill(rank: number): Promise<boolean> {
   return ask(
     trans.__('Kill rank %1?', rank),
     trans.__(
       'Its variables will be lost, and collectives will hang until it is restarted.'
     ),
-    trans.__('Kill'),
-    trans
+    trans.__('Kill')
   );
 }
 
 /** Whether ranks that live should be replaced by new ones. */
-export function askRestart(
-  ranks: number[],
-  trans: TranslationBundle
-): Promise<boolean> {
+export function askRestart(ranks: number[]): Promise<boolean> {
   return ask(
     trans._n(
       'Restart rank %2?',
@@ -36,16 +29,12 @@ export function askRestart(
       'Their variables will be lost; the other ranks keep theirs.',
       ranks.length
     ),
-    trans.__('Restart'),
-    trans
+    trans.__('Restart')
   );
 }
 
 /** Whether a pool should go on without nodes that are lost. */
-export function askToLeave(
-  nodes: string[],
-  trans: TranslationBundle
-): Promise<boolean> {
+export function askToLeave(nodes: string[]): Promise<boolean> {
   return ask(
     trans._n(
       'Go on without node %2?',
@@ -58,8 +47,7 @@ export function askToLeave(
       'The ranks on the other nodes restart with new numbers. Their variables are lost. To use the lost nodes again, start a new pool.',
       nodes.length
     ),
-    trans.__('Go On'),
-    trans
+    trans.__('Go On')
   );
 }
 
@@ -68,7 +56,6 @@ export async function ask(
   title: string,
   body: string,
   label: string,
-  trans: TranslationBundle,
   refusal = trans.__('Cancel')
 ): Promise<boolean> {
   const { button } = await showDialog({
@@ -82,13 +69,10 @@ export async function ask(
   return button.accept;
 }
 
-/**
- * Open the notebook of a pool; say so if it is no longer there, or cannot be reached from this server.
- */
+/** Open the notebook of a pool; say so if it is no longer there, or cannot be reached from this server. */
 export async function openNotebook(
   path: string,
-  commands: CommandRegistry,
-  trans: TranslationBundle
+  commands: CommandRegistry
 ): Promise<void> {
   try {
     await commands.execute('docmanager:open', { path });

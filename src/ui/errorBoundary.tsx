@@ -1,12 +1,11 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
+import { trans } from '../model/trans';
 import { CopyButton, Note } from './controls';
 
 interface IErrorBoundaryProps {
   children: React.ReactNode;
-  trans: TranslationBundle;
   /** Without room for a sentence nothing is shown. */
   isSilent?: boolean;
 }
@@ -15,9 +14,7 @@ interface IErrorBoundaryState {
   error: Error | null;
 }
 
-/**
- * Keeps a mistake of ours to the part where it happens, and says it there.
- */
+/** Keeps a mistake of ours to the part where it happens, and says it there. */
 export class ErrorBoundary extends React.Component<
   IErrorBoundaryProps,
   IErrorBoundaryState
@@ -30,7 +27,7 @@ export class ErrorBoundary extends React.Component<
 
   render(): React.ReactNode {
     const { error } = this.state;
-    const { children, isSilent, trans } = this.props;
+    const { children, isSilent } = this.props;
     if (error === null) {
       return children;
     }
@@ -41,7 +38,7 @@ export class ErrorBoundary extends React.Component<
             {trans.__('This part cannot be shown: %1', error.message)}
           </p>
           <div className="jp-dist-Actions">
-            <CopyButton text={error.stack ?? error.message} trans={trans} />
+            <CopyButton text={error.stack ?? error.message} />
             <Button small onClick={() => this.setState({ error: null })}>
               {trans.__('Try again')}
             </Button>

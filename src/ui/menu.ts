@@ -1,4 +1,3 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
 
@@ -12,7 +11,6 @@ export interface IMenuPlace {
 
 export interface IMenuServices {
   commands: CommandRegistry;
-  trans: TranslationBundle;
 }
 
 /** Below a button. */
@@ -21,9 +19,7 @@ export function below(owner: HTMLElement): IMenuPlace {
   return { owner, x: left, y: bottom };
 }
 
-/**
- * An empty menu that goes when it is closed, and gives the focus back to what it belongs to.
- */
+/** An empty menu that goes when it is closed, and gives the focus back to what it belongs to. */
 export function makeMenu(
   { commands }: IMenuServices,
   { owner }: IMenuPlace

@@ -1,7 +1,7 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
 import type { ISegment } from '../model/gpuUse';
+import { trans } from '../model/trans';
 import { joinFacts } from '../words/format';
 
 const COLOURS = 8;
@@ -18,9 +18,7 @@ interface IBarProps {
   rank: number;
 }
 
-/**
- * How busy something is, as a thin bar beside its figure.
- */
+/** How busy something is, as a thin bar beside its figure. */
 export function Bar({ value, rank }: IBarProps): JSX.Element {
   const full = Math.min(100, Math.max(0, value ?? 0));
   return (
@@ -43,9 +41,7 @@ interface IMemoryMeterProps {
   segments: (ISegment & { label: string })[];
 }
 
-/**
- * Who holds how much of a GPU's memory.
- */
+/** Who holds how much of a GPU's memory. */
 export function MemoryMeter(props: IMemoryMeterProps): JSX.Element {
   const { label, text, total, segments } = props;
   const share = (bytes: number) => (100 * bytes) / total;
@@ -82,14 +78,11 @@ interface IPercentProps {
   value: number | null;
   /** What is shown of it. */
   children: React.ReactNode;
-  trans: TranslationBundle;
 }
 
-/**
- * How busy something is, as a number.
- */
+/** How busy something is, as a number. */
 export function Percent(props: IPercentProps): JSX.Element {
-  const { label, title, value, children, trans } = props;
+  const { label, title, value, children } = props;
   const percent = Math.round(value ?? 0);
   return (
     <span

@@ -1,9 +1,9 @@
 import { closeIcon } from '@jupyterlab/ui-components';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useState } from 'react';
 
+import { trans } from '../model/trans';
 import type { UiState } from '../model/uiState';
-import { focusFirst, Note } from './controls';
+import { focusFirst, Link, Note } from './controls';
 import { useModel } from './useModel';
 
 /** The name under which dismissed notices are remembered. */
@@ -16,14 +16,11 @@ interface INoticesProps {
   of: string;
   notices: readonly string[];
   uiState: UiState;
-  trans: TranslationBundle;
 }
 
-/**
- * Sentences that need no action; more than one fold into a line, and each can be dismissed for good.
- */
+/** Sentences that need no action; more than one fold into a line, and each can be dismissed for good. */
 export function Notices(props: INoticesProps): JSX.Element | null {
-  const { of, uiState, trans } = props;
+  const { of, uiState } = props;
   const [isOpen, setIsOpen] = useState(false);
   const dismissed = useModel(uiState, state => state.get(DISMISSED)) as
     string[] | undefined;
@@ -39,14 +36,9 @@ export function Notices(props: INoticesProps): JSX.Element | null {
   return (
     <div className="jp-dist-Notices">
       {length > 1 && (
-        <button
-          className="jp-dist-Link"
-          type="button"
-          aria-expanded={isOpen}
-          onClick={() => setIsOpen(!isOpen)}
-        >
+        <Link aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
           {trans._n('%1 notice', '%1 notices', length)}
-        </button>
+        </Link>
       )}
       {!isFolded &&
         notices.map(notice => (

@@ -1,17 +1,15 @@
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { trans } from '../model/trans';
 
 /** Characters of a notification that JupyterLab shows. */
 const SHOWN = 140;
 
-/**
- * Emit a notification; a button shows all of what is too long for one.
- */
+/** Emit a notification; a button shows all of what is too long for one. */
 export function notify(
   words: string,
   type: Notification.TypeOptions,
-  { actions = [], ...options }: Omit<Notification.IOptions<never>, 'type'>,
-  trans: TranslationBundle
+  { actions = [], ...options }: Omit<Notification.IOptions<never>, 'type'>
 ): void {
   const show = {
     label: trans.__('Show'),

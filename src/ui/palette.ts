@@ -1,12 +1,10 @@
 import type { ICommandPalette } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
-/**
- * Offer commands in the palette, where there is one; to be called by the plugin that adds them.
- */
+import { trans } from '../model/trans';
+
+/** Offer commands in the palette, where there is one; to be called by the plugin that adds them. */
 export function addToPalette(
   palette: ICommandPalette | null | undefined,
-  trans: TranslationBundle,
   commands: readonly string[]
 ): void {
   for (const command of commands) {

@@ -1,8 +1,6 @@
 import React from 'react';
 
-/**
- * A sentence of the server, in which code is between backquotes.
- */
+/** A sentence of the server, in which code is between backquotes. */
 export function Sentence({ text }: { text: string }): JSX.Element {
   return (
     <>

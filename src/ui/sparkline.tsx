@@ -17,9 +17,7 @@ interface ISparklineProps {
   rank?: number;
 }
 
-/**
- * A small curve of percents, with gaps; drawn again only when it is another one.
- */
+/** A small curve of percents, with gaps; drawn again only when it is another one. */
 export const Sparkline = memo(function Sparkline(
   props: ISparklineProps
 ): JSX.Element {

@@ -1,26 +1,22 @@
 import { Dialog } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button, ReactWidget } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
 
+import { trans } from '../model/trans';
 import { formatTime } from '../words/format';
 import { textOf } from '../words/rankTexts';
 import type { IBlock } from '../words/rankTexts';
-import { CopyButton } from './controls';
+import { CopyButton, ErrorText } from './controls';
 
 interface ITextProps {
   load: () => Promise<IBlock[]>;
-  trans: TranslationBundle;
 }
 
-/**
- * Show texts that the server has to be asked for, to be read, copied, and asked for again.
- */
+/** Show texts that the server has to be asked for, to be read, copied, and asked for again. */
 export async function showTexts(
   title: string,
   props: ITextProps
 ): Promise<void> {
-  const { trans } = props;
   const body = ReactWidget.create(<Texts {...props} />);
   const dialog = new TextDialog({
     title,
@@ -53,7 +49,7 @@ interface ILoaded {
 }
 
 /** The texts; the last ones stay in sight while newer ones are on their way. */
-function Texts({ load, trans }: ITextProps): JSX.Element {
+function Texts({ load }: ITextProps): JSX.Element {
   const [round, setRound] = useState(0);
   const [loaded, setLoaded] = useState<ILoaded | null>(null);
   const isLoading = loaded?.round !== round;
@@ -85,11 +81,7 @@ function Texts({ load, trans }: ITextProps): JSX.Element {
           {trans.__('Refresh')}
         </Button>
         {loaded && (
-          <CopyButton
-            key={loaded.time}
-            text={textOf(loaded.blocks)}
-            trans={trans}
-          />
+          <CopyButton key={loaded.time} text={textOf(loaded.blocks)} />
         )}
       </div>
       {loaded?.blocks.map(block => (
@@ -105,8 +97,7 @@ function Block({ heading, text, error }: IBlock): JSX.Element {
       {heading && <h3>{heading}</h3>}
       {error ? (
         <div role="alert">
-          <p className="jp-dist-error">{error.message}</p>
-          {error.hint && <p>{error.hint}</p>}
+          <ErrorText error={error} />
         </div>
       ) : (
         <pre className="jp-dist-Log" tabIndex={0}>

@@ -10,9 +10,7 @@ export function focusNextAction(within: HTMLElement | null): boolean {
   return Boolean(next);
 }
 
-/**
- * When the control that has the focus goes or is disabled, the next action within the element has it.
- */
+/** When the control that has the focus goes or is disabled, the next action within the element has it. */
 export function useFocusHandOff(): RefObject<HTMLDivElement> {
   const element = useRef<HTMLDivElement>(null);
   const isInside = useRef(false);

@@ -10,9 +10,7 @@ import { isSame, useModel } from './useModel';
 /** Milliseconds: a wait that has lasted for the limit is not longer than it yet. */
 const MARGIN = 50;
 
-/**
- * Whether ranks of a pool wait too long; drawn again only when there is something else to say.
- */
+/** Whether ranks of a pool wait too long; drawn again only when there is something else to say. */
 export function useLongWait(
   pool: IPool,
   model: IPoolsModel

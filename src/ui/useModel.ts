@@ -8,7 +8,7 @@ import { useCallback, useState, useSyncExternalStore } from 'react';
  *
  * `read` answers the same object as long as nothing has changed, or `isEqual` says when two are the same.
  */
-export function useModel<M extends { changed: ISignal<M, void> }, T>(
+export function useModel<M extends { changed: ISignal<unknown, void> }, T>(
   model: M,
   read: (model: M) => T,
   isEqual: (one: T, other: T) => boolean = Object.is

@@ -1,26 +1,23 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
 import type { NumberMetric } from '../model/gpuContract';
 import type { IReading } from '../model/reading';
+import { trans } from '../model/trans';
 
 interface IValueProps {
   metric: NumberMetric;
   reading: IReading;
   format: (value: number) => string;
-  trans: TranslationBundle;
 }
 
-/**
- * A metric's value, or a dash that says why there is none.
- */
+/** A metric's value, or a dash that says why there is none. */
 export function Value(props: IValueProps): JSX.Element {
-  const { metric, reading, format, trans } = props;
+  const { metric, reading, format } = props;
   const value = reading.values[metric];
   return typeof value === 'number' ? (
     <>{format(value)}</>
   ) : (
-    <Missing reason={sayMissing(metric, reading, trans)} />
+    <Missing reason={sayMissing(metric, reading)} />
   );
 }
 
@@ -32,11 +29,7 @@ export function Missing({ reason }: { reason: string }): JSX.Element {
   );
 }
 
-function sayMissing(
-  metric: NumberMetric,
-  { errors }: IReading,
-  trans: TranslationBundle
-): string {
+function sayMissing(metric: NumberMetric, { errors }: IReading): string {
   switch (errors[metric]) {
     case undefined:
       return trans.__('No reading');

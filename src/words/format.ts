@@ -1,4 +1,4 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
+import { trans } from '../model/trans';
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -6,13 +6,8 @@ const DAY = 24 * HOUR;
 /** As many rank numbers, or runs of them, can be read at a glance. */
 const MOST_RUNS = 4;
 
-/**
- * How long, in its largest unit: `41 s`, `12 min`, `3 h`.
- */
-export function formatDuration(
-  seconds: number,
-  trans: TranslationBundle
-): string {
+/** How long, in its largest unit: `41 s`, `12 min`, `3 h`. */
+export function formatDuration(seconds: number): string {
   const whole = clean(seconds);
   if (whole < MINUTE) {
     return trans.__('%1 s', whole);
@@ -25,13 +20,8 @@ export function formatDuration(
     : trans.__('%1 d', Math.floor(whole / DAY));
 }
 
-/**
- * How long, to the second below an hour: `3 min 51 s`.
- */
-export function formatStopwatch(
-  seconds: number,
-  trans: TranslationBundle
-): string {
+/** How long, to the second below an hour: `3 min 51 s`. */
+export function formatStopwatch(seconds: number): string {
   const whole = clean(seconds);
   if (whole < MINUTE) {
     return trans.__('%1 s', whole);
@@ -51,25 +41,19 @@ function clean(seconds: number): number {
   return Math.max(0, Math.floor(seconds));
 }
 
-/**
- * Memory: `80 GiB`.
- */
-export function formatMemory(bytes: number, trans: TranslationBundle): string {
+/** Memory: `80 GiB`. */
+export function formatMemory(bytes: number): string {
   return trans.__('%1 GiB', Math.round(bytes / 2 ** 30));
 }
 
-/**
- * Memory that is used, in GiB without its unit: `34.1`.
- */
+/** Memory that is used, in GiB without its unit: `34.1`. */
 export function formatUsed(bytes: number): string {
   const size = bytes / 2 ** 30;
   return size.toFixed(size < 100 ? 1 : 0);
 }
 
-/**
- * Memory of any size: `12 B`, `3.4 KiB`, `512 MiB`, `31.2 GiB`.
- */
-export function formatBytes(bytes: number, trans: TranslationBundle): string {
+/** Memory of any size: `12 B`, `3.4 KiB`, `512 MiB`, `31.2 GiB`. */
+export function formatBytes(bytes: number): string {
   if (bytes < 2 ** 10) {
     return trans.__('%1 B', Math.round(bytes));
   }
@@ -86,22 +70,18 @@ export function formatBytes(bytes: number, trans: TranslationBundle): string {
  * How fast a link is in use, as link makers count it, with the two digits that are known of it:
  * `120 MB/s`, `1.2 GB/s`, `12 GB/s`.
  */
-export function formatRate(rate: number, trans: TranslationBundle): string {
+export function formatRate(rate: number): string {
   return rate < 1e9
     ? trans.__('%1 MB/s', Math.round(rate / 1e6))
     : trans.__('%1 GB/s', (rate / 1e9).toFixed(rate < 1e10 ? 1 : 0));
 }
 
-/**
- * The time of day: `14:03:12`.
- */
+/** The time of day: `14:03:12`. */
 export function formatTime(milliseconds: number): string {
   return new Date(milliseconds).toLocaleTimeString([], { hourCycle: 'h23' });
 }
 
-/**
- * Rank numbers in short: `0–2, 5`.
- */
+/** Rank numbers in short: `0–2, 5`. */
 export function formatRanks(ranks: number[]): string {
   const runs: number[][] = [];
   for (const rank of [...ranks].sort((a, b) => a - b)) {
@@ -119,9 +99,7 @@ export function formatRanks(ranks: number[]): string {
     .join(', ');
 }
 
-/**
- * The backend's names without its devices: `gloo + nccl`.
- */
+/** The backend's names without its devices: `gloo + nccl`. */
 export function formatBackend(backend: string): string {
   return backend
     .split(',')
@@ -129,9 +107,7 @@ export function formatBackend(backend: string): string {
     .join(' + ');
 }
 
-/**
- * The same where there is little room: `0, 2, 4, 6, … (37)` of a long list.
- */
+/** The same where there is little room: `0, 2, 4, 6, … (37)` of a long list. */
 export function listRanks(ranks: number[]): string {
   const runs = formatRanks(ranks).split(', ');
   return runs.length > MOST_RUNS

@@ -1,5 +1,4 @@
 import { PathExt } from '@jupyterlab/coreutils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { labelOf } from '../model/cards';
 import type { IPool } from '../model/contract';
@@ -7,6 +6,7 @@ import type { IGpu, ILease, IProcess } from '../model/gpuContract';
 import { strangers } from '../model/gpuUse';
 import type { ISeat, ISegment } from '../model/gpuUse';
 import type { IReading } from '../model/reading';
+import { trans } from '../model/trans';
 import { formatBytes, formatRanks, joinFacts, namePid } from './format';
 
 /** The pools that can be named, and which of them is this notebook's. */
@@ -16,7 +16,7 @@ export interface IKnownPools {
 }
 
 /** `3`, or `3 on n2` if it is in another machine. */
-export function labelWithNode(gpu: IGpu, trans: TranslationBundle): string {
+export function labelWithNode(gpu: IGpu): string {
   return gpu.node ? trans.__('%1 on %2', labelOf(gpu), gpu.node) : labelOf(gpu);
 }
 
@@ -27,16 +27,15 @@ export function labelWithNode(gpu: IGpu, trans: TranslationBundle): string {
 export function sayLeaseholder(
   reading: IReading,
   seats: ISeat[],
-  known: IKnownPools,
-  trans: TranslationBundle
+  known: IKnownPools
 ): string {
   const ranks = seats.map(({ rank }) => rank);
   const facts = [
     ranks.length > 0 &&
       trans._n('rank %2', 'ranks %2', ranks.length, formatRanks(ranks)),
     ...(reading.lease
-      ? sayLease(reading.lease, ranks.length > 0, known, trans)
-      : sayUsers(strangers(reading), trans))
+      ? sayLease(reading.lease, ranks.length > 0, known)
+      : sayUsers(strangers(reading)))
   ];
   return joinFacts(facts) || (reading.processes ? trans.__('not leased') : '');
 }
@@ -45,14 +44,13 @@ export function sayLeaseholder(
 function sayLease(
   lease: ILease,
   hasRanks: boolean,
-  known: IKnownPools,
-  trans: TranslationBundle
+  known: IKnownPools
 ): (string | false)[] {
   if (lease.user === null) {
     return [trans.__('locked by another program')];
   }
   return lessees(lease, known).map(one => {
-    const name = nameLessee(one, known, trans);
+    const name = nameLessee(one, known);
     if (isOwn(one, known)) {
       return lease.shared
         ? trans.__('shared by this notebook')
@@ -67,19 +65,13 @@ function sayLease(
   });
 }
 
-/**
- * Who has a lease, and who shares it: `this notebook · bob, train.ipynb`.
- */
-export function sayLessees(
-  lease: ILease,
-  known: IKnownPools,
-  trans: TranslationBundle
-): string {
+/** Who has a lease, and who shares it: `this notebook · bob, train.ipynb`. */
+export function sayLessees(lease: ILease, known: IKnownPools): string {
   return joinFacts(
     lessees(lease, known).map(one =>
       isOwn(one, known)
         ? trans.__('this notebook')
-        : (nameLessee(one, known, trans) ?? trans.__('another program'))
+        : (nameLessee(one, known) ?? trans.__('another program'))
     )
   );
 }
@@ -95,11 +87,7 @@ function isOwn({ pool }: ILease, { own }: IKnownPools): boolean {
 }
 
 /** The job or notebook; of somebody else's also the user: `bob, train.ipynb`. Null for a lock that is none of ours. */
-function nameLessee(
-  lease: ILease,
-  { pools }: IKnownPools,
-  trans: TranslationBundle
-): string | null {
+function nameLessee(lease: ILease, { pools }: IKnownPools): string | null {
   if (lease.user === null) {
     return null;
   }
@@ -114,13 +102,10 @@ function nameLessee(
 }
 
 /** Nobody has a lease, but somebody may hold memory all the same: the processes, the largest first. */
-function sayUsers(
-  [largest, ...more]: IProcess[],
-  trans: TranslationBundle
-): string[] {
+function sayUsers([largest, ...more]: IProcess[]): string[] {
   return largest
     ? [
-        ...sayProcess(largest, trans),
+        ...sayProcess(largest),
         ...(more.length
           ? [trans._n('%1 more process', '%1 more processes', more.length)]
           : [])
@@ -134,10 +119,7 @@ export function sayUserShortly({ command, pid, user }: IProcess): string {
 }
 
 /** `python, pid 812, bob`, `another program`. */
-function sayProcess(
-  { command, pid, user, who }: IProcess,
-  trans: TranslationBundle
-): string[] {
+function sayProcess({ command, pid, user, who }: IProcess): string[] {
   const name = (...parts: (string | null)[]) =>
     parts.filter(Boolean).join(', ');
   switch (who.kind) {
@@ -150,14 +132,8 @@ function sayProcess(
   }
 }
 
-/**
- * Who a process is, in a word or two: `rank 0 of train.ipynb`, `yours`, `bob`.
- */
-export function sayWho(
-  { who, user }: IProcess,
-  known: IKnownPools,
-  trans: TranslationBundle
-): string {
+/** Who a process is, in a word or two: `rank 0 of train.ipynb`, `yours`, `bob`. */
+export function sayWho({ who, user }: IProcess, known: IKnownPools): string {
   switch (who.kind) {
     case 'rank': {
       const pool = known.pools.get(who.pool);
@@ -181,11 +157,8 @@ export function sayWho(
 }
 
 /** A part of the memory: `rank 0 31.2 GB`. */
-export function saySegment(
-  { owner, bytes }: ISegment,
-  trans: TranslationBundle
-): string {
-  const size = formatBytes(bytes, trans);
+export function saySegment({ owner, bytes }: ISegment): string {
+  const size = formatBytes(bytes);
   switch (owner.kind) {
     case 'rank':
       return trans.__('rank %1: %2', owner.rank, size);

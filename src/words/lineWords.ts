@@ -1,17 +1,12 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { IApiError, IInLine, IOffer } from '../model/contract';
+import { trans } from '../model/trans';
 import { formatMoment, joinFacts } from './format';
 
 /** More GPUs are not named one by one. */
 const MOST_NAMED = 4;
 
 /** The place of who waits: `#3 in line · by 14:20`. */
-export function sayLine(
-  line: IInLine,
-  now: number,
-  trans: TranslationBundle
-): string {
+export function sayLine(line: IInLine, now: number): string {
   const moment = momentOf(line, now);
   return joinFacts([
     trans.__('#%1 in line', line.place),
@@ -23,8 +18,7 @@ export function sayLine(
 /** What can be done instead of a start on GPUs that are taken. */
 export function sayOffer(
   { kind, line, gpu_ids = [] }: IOffer,
-  now: number,
-  trans: TranslationBundle
+  now: number
 ): string {
   switch (kind) {
     case 'wait': {
@@ -59,10 +53,10 @@ export function sayOffer(
  * What the server says of GPUs that are taken, in its parts: `No GPU is free.`, and `GPU 1 is leased by bob`,
  * `GPU 2 is used by python`.
  */
-export function partsOf(
-  { code, message }: IApiError,
-  trans: TranslationBundle
-): { head: string; parts: string[] } {
+export function partsOf({ code, message }: IApiError): {
+  head: string;
+  parts: string[];
+} {
   if (code !== 'gpus_taken') {
     return { head: message, parts: [] };
   }

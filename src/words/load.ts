@@ -1,8 +1,7 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { IPool } from '../model/contract';
 import type { IGpu } from '../model/gpuContract';
 import type { ITelemetry } from '../model/telemetry';
+import { trans } from '../model/trans';
 import { formatBytes } from './format';
 
 /**
@@ -14,12 +13,11 @@ import { formatBytes } from './format';
 export function loadOf(
   pool: IPool,
   gpus: readonly IGpu[],
-  telemetry: ITelemetry,
-  trans: TranslationBundle
+  telemetry: ITelemetry
 ): string[] {
   const uuids = gpusOf(pool);
   if (uuids.length === 0) {
-    return cpuLoad(pool, telemetry, trans);
+    return cpuLoad(pool, telemetry);
   }
   const values = uuids.map(uuid => telemetry.gpu(uuid).values);
   const busy = mean(values.map(({ utilization }) => utilization));
@@ -43,11 +41,7 @@ export function gpusOf(pool: IPool): string[] {
   return [...new Set(uuids)];
 }
 
-function cpuLoad(
-  pool: IPool,
-  telemetry: ITelemetry,
-  trans: TranslationBundle
-): string[] {
+function cpuLoad(pool: IPool, telemetry: ITelemetry): string[] {
   const usages = pool.ranks.map(
     ({ rank }) => telemetry.rank(pool.id, rank).usage
   );
@@ -56,22 +50,13 @@ function cpuLoad(
   return [
     ...(cpu === null ? [] : [trans.__('CPU %1 %', Math.round(cpu))]),
     ...(memory.length
-      ? [
-          formatBytes(
-            memory.reduce((sum, bytes) => sum + bytes, 0),
-            trans
-          )
-        ]
+      ? [formatBytes(memory.reduce((sum, bytes) => sum + bytes, 0))]
       : [])
   ];
 }
 
 /** What small curves show: `Utilization, last 2 min`. */
-export function saySpan(
-  of: 'gpu' | 'cpu',
-  seconds: number,
-  trans: TranslationBundle
-): string {
+export function saySpan(of: 'gpu' | 'cpu', seconds: number): string {
   const minutes = Math.round(seconds / 60);
   return of === 'gpu'
     ? trans.__('Utilization, last %1 min', minutes)

@@ -1,6 +1,5 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { IPool, IRank } from '../model/contract';
+import { trans } from '../model/trans';
 import { joinFacts } from './format';
 
 /** A machine of a pool, and the ranks on it. */
@@ -23,10 +22,7 @@ export function byNode({ ranks }: IPool): INode[] {
 }
 
 /** `2 ranks`, `2 ranks · 1 dead`. */
-export function sayNode(
-  ranks: readonly IRank[],
-  trans: TranslationBundle
-): string {
+export function sayNode(ranks: readonly IRank[]): string {
   const dead = ranks.filter(({ state }) => state === 'dead').length;
   return joinFacts([
     trans._n('%1 rank', '%1 ranks', ranks.length),
@@ -35,10 +31,7 @@ export function sayNode(
 }
 
 /** What started the ranks of a pool on its nodes: `Slurm job 4711`, `Ray`; empty on one machine. */
-export function sayEngine(
-  { engine, engine_job }: IPool,
-  trans: TranslationBundle
-): string {
+export function sayEngine({ engine, engine_job }: IPool): string {
   if (!engine || engine === 'local') {
     return '';
   }
@@ -47,11 +40,11 @@ export function sayEngine(
 }
 
 /** `2 nodes, Slurm job 4711`; empty on one machine. */
-export function sayNodes(pool: IPool, trans: TranslationBundle): string {
+export function sayNodes(pool: IPool): string {
   const count = byNode(pool).length;
   return count < 2
     ? ''
-    : [trans._n('%1 node', '%1 nodes', count), sayEngine(pool, trans)]
+    : [trans._n('%1 node', '%1 nodes', count), sayEngine(pool)]
         .filter(Boolean)
         .join(', ');
 }

@@ -1,8 +1,7 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import { deadRanks } from '../model/contract';
 import type { IPool, IRank } from '../model/contract';
 import { serverTime } from '../model/serverTime';
+import { trans } from '../model/trans';
 import {
   formatDuration,
   formatStopwatch,
@@ -25,7 +24,6 @@ export interface IPoolState {
  */
 export function poolState(
   pool: IPool,
-  trans: TranslationBundle,
   silent: number[] = []
 ): IPoolState | null {
   const { state, progress, world_size } = pool;
@@ -34,7 +32,7 @@ export function poolState(
       return {
         mood: 'wait',
         words: progress.line
-          ? sayLine(progress.line, serverTime(), trans)
+          ? sayLine(progress.line, serverTime())
           : progress.phase || trans.__('waiting')
       };
     case 'CONFIGURING':
@@ -43,7 +41,7 @@ export function poolState(
         words: trans.__('starting %1/%2', progress.ready, world_size)
       };
     case 'RUNNING':
-      return runningState(pool, silent, trans);
+      return runningState(pool, silent);
     case 'COMPLETING':
       return { mood: 'wait', words: trans.__('stopping') };
     case 'FAILED':
@@ -53,11 +51,7 @@ export function poolState(
   }
 }
 
-function runningState(
-  pool: IPool,
-  silent: number[],
-  trans: TranslationBundle
-): IPoolState {
+function runningState(pool: IPool, silent: number[]): IPoolState {
   const dead = numbersOf(deadRanks(pool));
   if (dead.length > 0) {
     return {
@@ -89,18 +83,12 @@ function runningState(
 }
 
 /** `1 rank`, `4 ranks`; empty for 0: while a pool waits for GPUs, the number may be open. */
-export function countRanks(count: number, trans: TranslationBundle): string {
+export function countRanks(count: number): string {
   return count ? trans._n('%1 rank', '%1 ranks', count) : '';
 }
 
-/**
- * What the living ranks of a running pool do: `cell [7] · 41 s`, `cell [7] on ranks 0–2 · rank 3 idle`.
- */
-export function sayActivity(
-  pool: IPool,
-  now: number,
-  trans: TranslationBundle
-): string {
+/** What the living ranks of a running pool do: `cell [7] · 41 s`, `cell [7] on ranks 0–2 · rank 3 idle`. */
+export function sayActivity(pool: IPool, now: number): string {
   const inState = (state: IRank['state']) =>
     pool.ranks.filter(rank => rank.state === state);
   const busy = inState('busy');
@@ -108,7 +96,7 @@ export function sayActivity(
   if (busy.length === 0) {
     const since = Math.max(...inState('idle').map(rank => rank.since));
     return idle.length > 0
-      ? trans.__('idle %1', formatDuration(now - since, trans))
+      ? trans.__('idle %1', formatDuration(now - since))
       : '';
   }
   const since = Math.min(...busy.map(rank => rank.since));
@@ -116,64 +104,51 @@ export function sayActivity(
     idle.length > 0 &&
     trans._n('rank %2 idle', 'ranks %2 idle', idle.length, listRanks(idle));
   return joinFacts([
-    ...sayCells(busy, pool, trans),
+    ...sayCells(busy, pool),
     sayIdle,
-    !sayIdle && formatStopwatch(now - since, trans)
+    !sayIdle && formatStopwatch(now - since)
   ]);
 }
 
 /** Which cell is on which ranks: `cell [7] on ranks 0–2`. */
-function sayCells(
-  busy: IRank[],
-  pool: IPool,
-  trans: TranslationBundle
-): string[] {
+function sayCells(busy: IRank[], pool: IPool): string[] {
   return [...new Set(busy.map(({ cell }) => cell))].map(cell => {
     const ranks = numbersOf(busy.filter(rank => rank.cell === cell));
-    const list = listRanks(ranks);
+    const args = [ranks.length, listRanks(ranks), cell] as const;
     if (areAll(ranks, pool)) {
       return cell === null
         ? trans.__('all ranks busy')
         : trans.__('cell [%1]', cell);
     }
     return cell === null
-      ? trans._n('rank %2 busy', 'ranks %2 busy', ranks.length, list)
-      : trans._n(
-          'cell [%3] on rank %2',
-          'cell [%3] on ranks %2',
-          ranks.length,
-          list,
-          cell
-        );
+      ? trans._n('rank %2 busy', 'ranks %2 busy', ...args)
+      : trans._n('cell [%3] on rank %2', 'cell [%3] on ranks %2', ...args);
   });
 }
 
 /** What a stop is at: `ending the collective · 3 s`. */
-export function sayInterrupt(
-  seconds: number,
-  trans: TranslationBundle
-): string {
+export function sayInterrupt(seconds: number): string {
   return joinFacts([
     seconds < BEFORE_ABORT
       ? trans.__('stopping the cell')
       : trans.__('ending the collective'),
-    formatStopwatch(seconds, trans)
+    formatStopwatch(seconds)
   ]);
 }
 
 /** `1 rank dead`. */
-export function countDead(pool: IPool, trans: TranslationBundle): string {
+export function countDead(pool: IPool): string {
   const { length } = deadRanks(pool);
   return trans._n('%1 rank dead', '%1 ranks dead', length);
 }
 
 /** `1 rank does not respond`. */
-export function countSilent(count: number, trans: TranslationBundle): string {
+export function countSilent(count: number): string {
   return trans._n('%1 rank does not respond', '%1 ranks do not respond', count);
 }
 
 /** What it means that ranks died. */
-export function sayDeaths(pool: IPool, trans: TranslationBundle): string {
+export function sayDeaths(pool: IPool): string {
   const dead = numbersOf(deadRanks(pool));
   return areAll(dead, pool)
     ? trans.__('All ranks died. Their variables are lost.')
@@ -186,7 +161,7 @@ export function sayDeaths(pool: IPool, trans: TranslationBundle): string {
 }
 
 /** `Restart rank 3`, which is dead. */
-export function sayRestartDead(pool: IPool, trans: TranslationBundle): string {
+export function sayRestartDead(pool: IPool): string {
   const dead = numbersOf(deadRanks(pool));
   return areAll(dead, pool)
     ? trans.__('Restart all ranks')
@@ -199,7 +174,7 @@ export function sayRestartDead(pool: IPool, trans: TranslationBundle): string {
 }
 
 /** `Restart rank 3…`, which asks first. */
-export function sayRestart(ranks: number[], trans: TranslationBundle): string {
+export function sayRestart(ranks: number[]): string {
   return trans._n(
     'Restart rank %2…',
     'Restart ranks %2…',
@@ -209,7 +184,7 @@ export function sayRestart(ranks: number[], trans: TranslationBundle): string {
 }
 
 /** How the ranks of a pool got their GPUs: `Placement: in order`. */
-export function sayPlacement(policy: string, trans: TranslationBundle): string {
+export function sayPlacement(policy: string): string {
   switch (policy) {
     case 'cycle':
       return trans.__('Placement: in order');

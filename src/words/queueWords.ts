@@ -1,8 +1,8 @@
 import { PathExt } from '@jupyterlab/coreutils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { ENDED, isFailure, isOwnJob } from '../model/queueContract';
 import type { IJob, IQueueRow, ITasks, JobState } from '../model/queueContract';
+import { trans } from '../model/trans';
 import {
   formatDuration,
   formatMoment,
@@ -14,11 +14,7 @@ import {
 const LONGEST = 30;
 
 /** `12 train.py`; of others `bob · train.ipynb`. */
-export function nameRow(
-  row: IQueueRow,
-  isOwn: boolean,
-  trans: TranslationBundle
-): string {
+export function nameRow(row: IQueueRow, isOwn: boolean): string {
   const name = row.kind === 'pool' ? PathExt.basename(row.name) : row.name;
   if (isOwnJob(row)) {
     return nameJob(row.id, name);
@@ -34,11 +30,7 @@ export function nameJob(label: string, name: string): string {
 }
 
 /** `GPUs 0–3` of what runs, by their labels; `2 GPUs` of what waits. */
-export function sayGpus(
-  { gpus }: IQueueRow,
-  labels: string | null,
-  trans: TranslationBundle
-): string {
+export function sayGpus({ gpus }: IQueueRow, labels: string | null): string {
   if (!gpus) {
     return trans.__('CPU');
   }
@@ -48,33 +40,25 @@ export function sayGpus(
 }
 
 /** `Running 12 min`, `Idle 3 h`, `Waits for GPUs`, `Held`. */
-export function sayRow(
-  row: IQueueRow,
-  now: number,
-  trans: TranslationBundle
-): string {
+export function sayRow(row: IQueueRow, now: number): string {
   switch (row.state) {
     case 'PENDING':
-      return sayReason(row.reason, row.gpus > 0, trans);
+      return sayReason(row.reason, row.gpus > 0);
     case 'CONFIGURING':
       return trans.__('Starting');
     case 'COMPLETING':
       return trans.__('Ending');
   }
   if (row.kind === 'pool' && row.idle_since !== null) {
-    return trans.__('Idle %1', formatDuration(now - row.idle_since, trans));
+    return trans.__('Idle %1', formatDuration(now - row.idle_since));
   }
   return row.since === null
     ? trans.__('Running')
-    : trans.__('Running %1', formatDuration(now - row.since, trans));
+    : trans.__('Running %1', formatDuration(now - row.since));
 }
 
 /** Slurm's reason in a few words. */
-export function sayReason(
-  reason: string,
-  needsGpus: boolean,
-  trans: TranslationBundle
-): string {
+export function sayReason(reason: string, needsGpus: boolean): string {
   switch (reason) {
     case 'Resources':
       return needsGpus
@@ -105,8 +89,7 @@ export function sayReason(
 export function sayWhen(
   { state, ends_by, expected }: IQueueRow,
   place: number | undefined,
-  now: number,
-  trans: TranslationBundle
+  now: number
 ): string {
   if (state !== 'PENDING') {
     return ends_by === null
@@ -126,22 +109,18 @@ export function sayWhen(
 /** What the short words of a row mean. */
 export function explainRow(
   { state, detail }: IQueueRow,
-  place: number | undefined,
-  trans: TranslationBundle
+  place: number | undefined
 ): string {
   const line = place === undefined ? '' : trans.__('Place %1 in line.', place);
   return [state === 'PENDING' && line, detail].filter(Boolean).join('\n');
 }
 
 /** How a job ended, in Slurm's words: `FAILED exit code 1`, `TIMEOUT`. */
-export function sayExit(
-  {
-    state,
-    exit_code,
-    exit_signal
-  }: Pick<IJob, 'state' | 'exit_code' | 'exit_signal'>,
-  trans: TranslationBundle
-): string {
+export function sayExit({
+  state,
+  exit_code,
+  exit_signal
+}: Pick<IJob, 'state' | 'exit_code' | 'exit_signal'>): string {
   if (state === 'FAILED' && exit_signal !== null) {
     return trans.__('%1 signal %2', state, exit_signal);
   }
@@ -151,13 +130,10 @@ export function sayExit(
 }
 
 /** `12 min`; nothing of a job that never ran. */
-export function sayRunTime(
-  { started, ended }: IJob,
-  trans: TranslationBundle
-): string {
+export function sayRunTime({ started, ended }: IJob): string {
   return started === null || ended === null
     ? ''
-    : formatDuration(ended - started, trans);
+    : formatDuration(ended - started);
 }
 
 /** Of a long name what leaves space in a notification for the other words. */
@@ -166,7 +142,7 @@ export function cutName(name: string): string {
 }
 
 /** One's own job has ended, in a sentence. */
-export function sayEnd(job: IJob, trans: TranslationBundle): string {
+export function sayEnd(job: IJob): string {
   const name = nameJob(job.label, job.name);
   switch (job.state) {
     case 'COMPLETED':
@@ -185,8 +161,7 @@ export function sayEnd(job: IJob, trans: TranslationBundle): string {
 /** `Job 40 train.py: 3 of 12 tasks completed, 2 running.`, and what has failed. */
 export function sayArray(
   array: string,
-  { jobs, count, states, last_failure: last }: ITasks,
-  trans: TranslationBundle
+  { jobs, count, states, last_failure: last }: ITasks
 ): string {
   const name = nameJob(array, cutName(jobs[0]?.name ?? ''));
   const total = (isOne: (state: JobState) => boolean) =>
@@ -208,6 +183,6 @@ export function sayArray(
           ...[name, completed, count]
         ),
     failed > 1 ? trans.__('%1 tasks failed.', failed) : '',
-    last ? sayEnd({ ...last, name: '' }, trans) : ''
+    last ? sayEnd({ ...last, name: '' }) : ''
   ]);
 }

@@ -1,7 +1,6 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { IApiError, IPool, IStack } from '../model/contract';
 import type { IPoolsModel } from '../model/tokens';
+import { trans } from '../model/trans';
 import { formatRanks } from './format';
 
 /** A piece of text to read, or why there is none. */
@@ -16,16 +15,15 @@ export interface IBlock {
 export async function loadStacks(
   model: IPoolsModel,
   pool: IPool,
-  ranks: readonly number[],
-  trans: TranslationBundle
+  ranks: readonly number[]
 ): Promise<IBlock[]> {
   const failures: IBlock[] = [];
   const stacks = await Promise.all(
     ranks.map(async rank => {
       try {
-        return await model.stack(pool.id, rank);
+        return await model.requests.stack(pool.id, rank);
       } catch (error) {
-        failures.push(failure(rank, error as IApiError, trans));
+        failures.push(failure(rank, error as IApiError));
         return null;
       }
     })
@@ -44,23 +42,18 @@ export async function loadStacks(
 export async function loadLog(
   model: IPoolsModel,
   pool: IPool,
-  rank: number,
-  trans: TranslationBundle
+  rank: number
 ): Promise<IBlock[]> {
   try {
-    const { lines } = await model.log(pool.id, rank);
+    const { lines } = await model.requests.log(pool.id, rank);
     const nothing = trans.__('Rank %1 has written nothing to stderr.', rank);
     return [{ heading: '', text: lines.join('\n') || nothing, error: null }];
   } catch (error) {
-    return [failure(rank, error as IApiError, trans)];
+    return [failure(rank, error as IApiError)];
   }
 }
 
-function failure(
-  rank: number,
-  error: IApiError,
-  trans: TranslationBundle
-): IBlock {
+function failure(rank: number, error: IApiError): IBlock {
   return { heading: trans.__('rank %1', rank), text: '', error };
 }
 
@@ -84,9 +77,7 @@ interface IFoldedStack {
 /** What differs between ranks that run the same code: addresses, and the folders of cells. */
 const OWN = /\b0x[0-9a-f]+\b|(?<=ipykernel_)\d+/gi;
 
-/**
- * Stacks of ranks, those that say the same folded into one; in the order of their first ranks.
- */
+/** Stacks of ranks, those that say the same folded into one; in the order of their first ranks. */
 function foldStacks(stacks: readonly IStack[]): IFoldedStack[] {
   const folded = new Map<string, IFoldedStack>();
   for (const { rank, text } of stacks) {

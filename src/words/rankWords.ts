@@ -1,7 +1,6 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { IRank } from '../model/contract';
 import type { IRankReading } from '../model/reading';
+import { trans } from '../model/trans';
 import { isSilent, waitOf } from '../model/waiting';
 import { formatDuration, joinFacts } from './format';
 
@@ -25,15 +24,12 @@ export function moodOf(
 }
 
 /** `Rank 2`. */
-export function nameOf({ rank }: IRank, trans: TranslationBundle): string {
+export function nameOf({ rank }: IRank): string {
   return trans.__('Rank %1', rank);
 }
 
 /** Where it sits: `GPU 4`, `CPU`, `cuda:1 on node-2`, where we do not know the GPU. */
-export function placeOf(
-  { gpu, device, node }: IRank,
-  trans: TranslationBundle
-): string {
+export function placeOf({ gpu, device, node }: IRank): string {
   const onCpu = device === 'cpu' ? trans.__('CPU') : device;
   const place = gpu ? trans.__('GPU %1', gpu.label) : onCpu;
   return node ? trans.__('%1 on %2', place, node) : place;
@@ -48,8 +44,7 @@ export function sayState(
   rank: IRank,
   reading: IRankReading,
   isEnding: boolean,
-  now: number | null,
-  trans: TranslationBundle
+  now: number | null
 ): string {
   const { cell, exit, since } = rank;
   const wait = waitOf(rank, reading.usage);
@@ -65,17 +60,17 @@ export function sayState(
     case 'waits':
       return joinFacts([
         trans.__('waits in %1', wait?.call),
-        now !== null && wait && formatDuration(now - wait.since, trans)
+        now !== null && wait && formatDuration(now - wait.since)
       ]);
     case 'busy':
       return joinFacts([
         cell === null ? trans.__('busy') : trans.__('busy [%1]', cell),
-        now !== null && formatDuration(now - since, trans)
+        now !== null && formatDuration(now - since)
       ]);
     case 'idle':
       return now === null
         ? trans.__('idle')
-        : trans.__('idle %1', formatDuration(now - since, trans));
+        : trans.__('idle %1', formatDuration(now - since));
   }
 }
 

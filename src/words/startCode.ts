@@ -1,7 +1,6 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { IStartChoice } from '../model/contract';
 import { LOAD } from '../model/tokens';
+import { trans } from '../model/trans';
 
 /** Names that are not spelt as their options are. */
 const SHORT: Record<string, string> = {
@@ -18,10 +17,7 @@ const SECONDS = new Set(['time_limit', 'idle_limit']);
  *
  * An option is called as its field, so that fields of newer servers find theirs.
  */
-export function startCode(
-  choice: IStartChoice,
-  trans: TranslationBundle
-): string {
+export function startCode(choice: IStartChoice): string {
   const words = ['%dist_init'];
   const comments: string[] = [];
   for (const [name, value] of Object.entries(choice)) {

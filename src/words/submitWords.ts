@@ -1,5 +1,4 @@
 import { PathExt } from '@jupyterlab/coreutils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IJob } from '../model/queueContract';
 import { joinWords } from '../model/shellWords';
@@ -8,6 +7,7 @@ import type {
   IJobRequest,
   ISubmitSchema
 } from '../model/submitContract';
+import { trans } from '../model/trans';
 import { formatMoment, joinFacts } from './format';
 import { nameJob, sayReason } from './queueWords';
 
@@ -16,8 +16,7 @@ export function sayPlan(
   plan: IJobPlan,
   /** The GPUs that it would get now, by their labels. */
   gpus: string,
-  now: number,
-  trans: TranslationBundle
+  now: number
 ): string {
   const { count } = plan;
   const isOne = count === 1;
@@ -44,7 +43,7 @@ export function sayPlan(
   }
   const jobs = isOne ? '' : trans.__('%1 jobs', count);
   if (plan.place === null) {
-    return joinFacts([jobs, sayReason(plan.reason, true, trans)]);
+    return joinFacts([jobs, sayReason(plan.reason, true)]);
   }
   const moment = plan.expected && formatMoment(plan.expected, now);
   return joinFacts([
@@ -61,10 +60,7 @@ export function sayPlan(
 }
 
 /** Warns of `{lr}` in a command without such a parameter; of the shell's `${LR}` not. */
-export function sayLeftBraces(
-  { commands }: IJobPlan,
-  trans: TranslationBundle
-): string {
+export function sayLeftBraces({ commands }: IJobPlan): string {
   const found = commands.join(' ').match(/(?<!\$)\{[A-Za-z_]\w*\}/g) ?? [];
   const names = [...new Set(found)];
   return names.length
@@ -148,10 +144,7 @@ function relativeTo(folder: string, path: string): string {
 }
 
 /** `Job 12 train.py is in the queue.` */
-export function saySubmitted(
-  jobs: readonly IJob[],
-  trans: TranslationBundle
-): string {
+export function saySubmitted(jobs: readonly IJob[]): string {
   const [first, last] = [jobs[0], jobs[jobs.length - 1]];
   return jobs.length > 1
     ? trans.__('Jobs %1 … %2 are in the queue.', first.label, last.label)

@@ -1,5 +1,4 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
+import { trans } from '../model/trans';
 import type {
   IVariable,
   IVariableForm,
@@ -8,10 +7,10 @@ import type {
 import { joinFacts, listRanks } from './format';
 
 /** How the content of a variable compares, in a word or two, and what that means. */
-export function sayContent(
-  { content, forms }: IVariable,
-  trans: TranslationBundle
-): { word: string; meaning: string } {
+export function sayContent({ content, forms }: IVariable): {
+  word: string;
+  meaning: string;
+} {
   switch (content) {
     case 'equal':
       return {
@@ -49,7 +48,7 @@ export function sayContent(
 }
 
 /** What a variable is: `Tensor (449, 64) · float32 · cuda:0`. */
-export function sayForm(form: IVariableForm, trans: TranslationBundle): string {
+export function sayForm(form: IVariableForm): string {
   const { type, items, dtypes } = form;
   return joinFacts([
     joinWords([type, sayShape(form)]),
@@ -61,19 +60,12 @@ export function sayForm(form: IVariableForm, trans: TranslationBundle): string {
 }
 
 /** The part of a variable that ranks hold: `Rank 0: [0:2, 0:8] · cuda:0`. */
-export function sayShard(
-  form: IVariableForm,
-  trans: TranslationBundle
-): string {
-  return sayOf(form, joinFacts([form.shard, sayDevices(form)]), trans);
+export function sayShard(form: IVariableForm): string {
+  return sayOf(form, joinFacts([form.shard, sayDevices(form)]));
 }
 
 /** What is said of some ranks only. */
-export function sayOf(
-  { ranks }: IVariableForm,
-  what: string,
-  trans: TranslationBundle
-): string {
+export function sayOf({ ranks }: IVariableForm, what: string): string {
   return trans._n(
     'Rank %2: %3',
     'Ranks %2: %3',
@@ -84,12 +76,9 @@ export function sayOf(
 }
 
 /** Why there is nothing to be seen of some ranks. */
-export function sayAbsent(
-  { busy, silent, dead }: IVariables,
-  trans: TranslationBundle
-): string[] {
+export function sayAbsent({ busy, silent, dead }: IVariables): string[] {
   return [
-    busy.length > 0 ? sayBusy(busy, trans) : '',
+    busy.length > 0 ? sayBusy(busy) : '',
     silent.length > 0
       ? trans._n(
           'Rank %2 did not respond within 5 s. It may be stopped (SIGSTOP, a debugger), or in C code that holds the GIL.',
@@ -109,7 +98,7 @@ export function sayAbsent(
   ].filter(Boolean);
 }
 
-export function sayBusy(ranks: number[], trans: TranslationBundle): string {
+export function sayBusy(ranks: number[]): string {
   return trans._n(
     'Rank %2 runs a cell. The list is updated when it has finished.',
     'Ranks %2 run a cell. The list is updated when they have finished.',

@@ -1,6 +1,5 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-
 import type { IVerdict } from '../model/gpuContract';
+import { trans } from '../model/trans';
 import type { IAbsence, ILongWait, INotedWait, IWait } from '../model/waiting';
 import { joinSentences, listRanks } from './format';
 
@@ -11,13 +10,10 @@ interface IWaitWords {
 }
 
 /** The same, in the server's words if it knows more. */
-export function sayNotedWait(
-  { verdict, wait }: INotedWait,
-  trans: TranslationBundle
-): IWaitWords {
+export function sayNotedWait({ verdict, wait }: INotedWait): IWaitWords {
   if (verdict) {
     const { kind, sentence, hint } = verdict;
-    const head = headOf(verdict, trans);
+    const head = headOf(verdict);
     return {
       head,
       rest:
@@ -28,30 +24,16 @@ export function sayNotedWait(
             : sentence
     };
   }
-  return wait ? sayLongWait(wait, trans) : { head: '', rest: '' };
+  return wait ? sayLongWait(wait) : { head: '', rest: '' };
 }
 
 /** The verdict in few words, as a sentence. */
-function headOf(verdict: IVerdict, trans: TranslationBundle): string {
-  const { kind, ranks, op } = verdict;
-  const list = listRanks(ranks);
+function headOf({ kind, ranks, op, sentence }: IVerdict): string {
   switch (kind) {
     case 'never_joined':
-      return trans._n(
-        'Rank %2 never joined %3.',
-        'Ranks %2 never joined %3.',
-        ranks.length,
-        list,
-        op
-      );
+      return sayMissing(ranks, op, false);
     case 'not_joined_yet':
-      return trans._n(
-        'Rank %2 has not joined %3 yet.',
-        'Ranks %2 have not joined %3 yet.',
-        ranks.length,
-        list,
-        op
-      );
+      return sayMissing(ranks, op, true);
     case 'mismatch':
       return trans.__('The ranks disagree.');
     case 'order':
@@ -61,92 +43,76 @@ function headOf(verdict: IVerdict, trans: TranslationBundle): string {
         'Rank %2 does not take part in a message.',
         'Ranks %2 do not take part in a message.',
         ranks.length,
-        list
+        listRanks(ranks)
       );
     case 'contradiction':
       return trans.__('It is not known why the ranks wait.');
     default:
-      return verdict.sentence;
+      return sentence;
   }
 }
 
-/**
- * What keeps ranks waiting: `Rank 3 never joined all_reduce #412.`, `Rank 3 is idle. Ranks 0–2 wait at cell [7], line 12.`
- */
-export function sayLongWait(
-  wait: ILongWait,
-  trans: TranslationBundle
-): IWaitWords {
+function sayMissing(
+  ranks: number[],
+  call: string | null,
+  mayCome: boolean
+): string {
+  const args = [ranks.length, listRanks(ranks), call] as const;
+  return mayCome
+    ? trans._n(
+        'Rank %2 has not joined %3 yet.',
+        'Ranks %2 have not joined %3 yet.',
+        ...args
+      )
+    : trans._n(
+        'Rank %2 never joined %3.',
+        'Ranks %2 never joined %3.',
+        ...args
+      );
+}
+
+/** Why ranks wait: `Rank 3 never joined all_reduce #412. Rank 3 is idle. Ranks 0–2 wait at cell [7], line 12.` */
+export function sayLongWait(wait: ILongWait): IWaitWords {
   const { waits, absences } = wait;
   const [longest, ...others] = waits;
   if (absences.length === 0) {
     return {
       head: trans.__('The ranks wait in different collectives.'),
-      rest: joinSentences(waits.map(wait => sayWaitIn(wait, trans)))
+      rest: joinSentences(waits.map(sayWaitIn))
     };
   }
   const { ranks, mayCome } = blamed(wait);
-  const list = listRanks(ranks);
-  const call = nameCall(longest);
   return {
-    head: mayCome
-      ? trans._n(
-          'Rank %2 has not joined %3 yet.',
-          'Ranks %2 have not joined %3 yet.',
-          ranks.length,
-          list,
-          call
-        )
-      : trans._n(
-          'Rank %2 never joined %3.',
-          'Ranks %2 never joined %3.',
-          ranks.length,
-          list,
-          call
-        ),
+    head: sayMissing(ranks, nameCall(longest), mayCome),
     rest: joinSentences([
-      ...absences.map(absence => sayAbsence(absence, trans)),
-      ...others.map(wait => sayWaitIn(wait, trans)),
-      sayWaitAt(longest, trans)
+      ...absences.map(sayAbsence),
+      ...others.map(sayWaitIn),
+      sayWaitAt(longest)
     ])
   };
 }
 
 /** Where there is little room: `rank 3 never joined all_reduce #412`. */
-export function sayWaitShortly(
-  wait: ILongWait,
-  trans: TranslationBundle
-): string {
+export function sayWaitShortly(wait: ILongWait): string {
   if (wait.absences.length === 0) {
     return trans.__('ranks wait in different collectives');
   }
   const { ranks, mayCome } = blamed(wait);
-  const list = listRanks(ranks);
   const call = nameCall(wait.waits[0]);
+  const args = [ranks.length, listRanks(ranks), call] as const;
   return mayCome
     ? trans._n(
         'rank %2 has not joined %3 yet',
         'ranks %2 have not joined %3 yet',
-        ranks.length,
-        list,
-        call
+        ...args
       )
-    : trans._n(
-        'rank %2 never joined %3',
-        'ranks %2 never joined %3',
-        ranks.length,
-        list,
-        call
-      );
+    : trans._n('rank %2 never joined %3', 'ranks %2 never joined %3', ...args);
 }
 
 /** Where there is little room, in the server's words if it knows more. */
-export function sayNotedWaitShortly(
-  { verdict, wait }: INotedWait,
-  trans: TranslationBundle
-): string {
+export function sayNotedWaitShortly({ verdict, wait }: INotedWait): string {
   if (wait) {
-    return sayWaitShortly(wait, trans);
+    return sayWaitShortly(wait);
   }
   if (verdict?.kind === 'contradiction') {
     return trans.__('ranks wait for an unknown reason');
@@ -175,120 +141,64 @@ function blamed({ waits, absences }: ILongWait): {
   };
 }
 
-function sayAbsence(
-  { state, ranks }: IAbsence,
-  trans: TranslationBundle
-): string {
-  const list = listRanks(ranks);
-  const count = ranks.length;
+function sayAbsence({ state, ranks }: IAbsence): string {
+  const args = [ranks.length, listRanks(ranks)] as const;
   switch (state) {
     case 'idle':
-      return trans._n('Rank %2 is idle.', 'Ranks %2 are idle.', count, list);
+      return trans._n('Rank %2 is idle.', 'Ranks %2 are idle.', ...args);
     case 'busy':
       return trans._n(
         'Rank %2 is busy elsewhere.',
         'Ranks %2 are busy elsewhere.',
-        count,
-        list
+        ...args
       );
     case 'dead':
-      return trans._n('Rank %2 is dead.', 'Ranks %2 are dead.', count, list);
+      return trans._n('Rank %2 is dead.', 'Ranks %2 are dead.', ...args);
     case 'starting':
       return trans._n(
         'Rank %2 is starting.',
         'Ranks %2 are starting.',
-        count,
-        list
+        ...args
       );
     case 'silent':
       return trans._n(
         'Rank %2 does not respond.',
         'Ranks %2 do not respond.',
-        count,
-        list
+        ...args
       );
   }
 }
 
 /** `Ranks 0–2 wait at cell [7], line 12.` */
-function sayWaitAt(
-  { ranks, cell, line }: IWait,
-  trans: TranslationBundle
-): string {
-  const list = listRanks(ranks);
-  const count = ranks.length;
-  if (cell !== null && line !== null) {
-    return trans._n(
-      'Rank %2 waits at cell [%3], line %4.',
-      'Ranks %2 wait at cell [%3], line %4.',
-      count,
-      list,
-      cell,
-      line
-    );
-  }
-  if (cell !== null) {
-    return trans._n(
-      'Rank %2 waits in cell [%3].',
-      'Ranks %2 wait in cell [%3].',
-      count,
-      list,
-      cell
-    );
+function sayWaitAt({ ranks, cell, line }: IWait): string {
+  const args = [ranks.length, listRanks(ranks), cell, line] as const;
+  if (cell === null) {
+    return trans._n('Rank %2 waits.', 'Ranks %2 wait.', ...args);
   }
   return line === null
-    ? trans._n('Rank %2 waits.', 'Ranks %2 wait.', count, list)
+    ? trans._n(
+        'Rank %2 waits in cell [%3].',
+        'Ranks %2 wait in cell [%3].',
+        ...args
+      )
     : trans._n(
-        'Rank %2 waits at line %3.',
-        'Ranks %2 wait at line %3.',
-        count,
-        list,
-        line
+        'Rank %2 waits at cell [%3], line %4.',
+        'Ranks %2 wait at cell [%3], line %4.',
+        ...args
       );
 }
 
 /** `Ranks 0–2 wait in all_reduce at cell [7], line 12.` */
-function sayWaitIn(wait: IWait, trans: TranslationBundle): string {
+function sayWaitIn(wait: IWait): string {
   const { ranks, cell, line } = wait;
   const list = listRanks(ranks);
-  const call = nameCall(wait);
-  const count = ranks.length;
-  if (cell !== null && line !== null) {
-    return trans._n(
-      'Rank %2 waits in %3 at cell [%4], line %5.',
-      'Ranks %2 wait in %3 at cell [%4], line %5.',
-      count,
-      list,
-      call,
-      cell,
-      line
-    );
-  }
-  if (cell !== null) {
-    return trans._n(
-      'Rank %2 waits in %3 in cell [%4].',
-      'Ranks %2 wait in %3 in cell [%4].',
-      count,
-      list,
-      call,
-      cell
-    );
-  }
-  return line === null
-    ? trans._n(
-        'Rank %2 waits in %3.',
-        'Ranks %2 wait in %3.',
-        count,
-        list,
-        call
-      )
+  const args = [ranks.length, list, nameCall(wait), cell, line] as const;
+  return cell === null || line === null
+    ? trans._n('Rank %2 waits in %3.', 'Ranks %2 wait in %3.', ...args)
     : trans._n(
-        'Rank %2 waits in %3 at line %4.',
-        'Ranks %2 wait in %3 at line %4.',
-        count,
-        list,
-        call,
-        line
+        'Rank %2 waits in %3 at cell [%4], line %5.',
+        'Ranks %2 wait in %3 at cell [%4], line %5.',
+        ...args
       );
 }
 

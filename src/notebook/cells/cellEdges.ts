@@ -1,6 +1,5 @@
 import type { Cell, ICellModel } from '@jupyterlab/cells';
 import type { CellList, Notebook } from '@jupyterlab/notebook';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
 import { colourOf } from '../../ui/meters';
@@ -10,7 +9,6 @@ import type { Where } from './magic';
 export class CellEdges {
   constructor(
     private readonly _notebook: Notebook,
-    private readonly _trans: TranslationBundle,
     private readonly _isMode: () => boolean,
     private readonly _moved: () => void
   ) {
@@ -37,7 +35,7 @@ export class CellEdges {
   private _addNew(): void {
     for (const cell of this._notebook.widgets as readonly Cell<ICellModel>[]) {
       if (cell.model.type === 'code' && !this._known.has(cell)) {
-        const edge = new CellEdge(cell, this._trans, this._isMode, this._moved);
+        const edge = new CellEdge(cell, this._isMode, this._moved);
         this._known.add(cell);
         this._edges.add(edge);
         cell.disposed.connect(() => this._edges.delete(edge));
@@ -58,7 +56,6 @@ interface IChange {
 export class CellEdge {
   constructor(
     private readonly _cell: Cell,
-    private readonly _trans: TranslationBundle,
     private readonly _isMode: () => boolean,
     private readonly _moved: () => void
   ) {
@@ -94,7 +91,7 @@ export class CellEdge {
       this._node.remove();
       return;
     }
-    const words = sayWhere(where, this._trans);
+    const words = sayWhere(where);
     this._node.title = words;
     this._node.setAttribute('aria-label', words);
     this._node.style.background = stripes(listedRanks(where));

@@ -1,6 +1,5 @@
 import type { Cell } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button, ReactWidget } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
@@ -10,6 +9,7 @@ import React from 'react';
 import { deadRanks, poolOf, type IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs, type IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { silentRanks } from '../../model/waiting';
 import { isSame, useModel } from '../../ui/useModel';
 import { listRanks } from '../../words/format';
@@ -27,7 +27,6 @@ interface IOptions {
   panel: NotebookPanel;
   model: IPoolsModel;
   commands: CommandRegistry;
-  trans: TranslationBundle;
 }
 
 /** Buttons below the outputs of cells in which ranks died, or to which ranks do not respond. */
@@ -94,7 +93,7 @@ function failuresOf(
 type FailureButtonsProps = IOptions & IFailure & { pool: string };
 
 function FailureButtons(props: FailureButtonsProps): JSX.Element {
-  const { pool, dead, silent, model, commands, trans } = props;
+  const { pool, dead, silent, model, commands } = props;
   const isPending = useModel(model, model => model.hasRequest(pool));
   const restart = (args: ReadonlyPartialJSONObject, label: string) => (
     <Button
@@ -120,8 +119,7 @@ function FailureButtons(props: FailureButtonsProps): JSX.Element {
             listRanks(dead)
           )
         )}
-      {silent.length > 0 &&
-        restart({ ranks: silent }, sayRestart(silent, trans))}
+      {silent.length > 0 && restart({ ranks: silent }, sayRestart(silent))}
       {dead.slice(0, MOST_LOGS).map(rank => (
         <Button
           key={rank}

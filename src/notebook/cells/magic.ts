@@ -1,4 +1,4 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
+import { trans } from '../../model/trans';
 
 export const MAGIC = '%%distributed';
 
@@ -45,7 +45,7 @@ export function headLength(source: string, isMode = false): number {
 }
 
 /** `Runs on all ranks`, `Runs on rank 0`, `Runs on ranks 0, 2` */
-export function sayWhere(where: string, trans: TranslationBundle): string {
+export function sayWhere(where: string): string {
   if (where === 'all') {
     return trans.__('Runs on all ranks');
   }

@@ -2,16 +2,12 @@ import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
-import { ITranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
 import { hasMode, poolOf } from '../../model/contract';
 import { isPython } from '../../model/notebook';
-import {
-  CommandIDs,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../../model/tokens';
+import { CommandIDs, IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { ranksIcon } from '../../ui/icons';
 import { addToPalette } from '../../ui/palette';
 import { CellEdges } from './cellEdges';
@@ -23,16 +19,14 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:cells',
   description: 'Marks the cells that run on ranks.',
   autoStart: true,
-  requires: [IPoolsModel, INotebookTracker, ITranslator],
+  requires: [IPoolsModel, INotebookTracker],
   optional: [ICommandPalette],
   activate: (
     { commands },
     model: IPoolsModel,
     tracker: INotebookTracker,
-    translator: ITranslator,
     palette: ICommandPalette | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const command = CommandIDs.toggleDistributed;
     const notify = () => commands.notifyCommandChanged(command);
 
@@ -80,14 +74,14 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
       }
     });
 
-    addToPalette(palette, trans, [command]);
+    addToPalette(palette, [command]);
     const addEdges = (panel: NotebookPanel) => {
       const isMode = () => {
         const kernel = panel.sessionContext.session?.kernel?.id;
         return hasMode(poolOf(kernel, model.pools.values()), kernel);
       };
-      const edges = new CellEdges(panel.content, trans, isMode, notify);
-      const failures = new FailureActions({ panel, model, commands, trans });
+      const edges = new CellEdges(panel.content, isMode, notify);
+      const failures = new FailureActions({ panel, model, commands });
       warmUpCompletion(panel, model);
       const follow = () => {
         edges.follow();

@@ -6,13 +6,8 @@ import { ITranslator } from '@jupyterlab/translation';
 
 import { poolOf } from '../../model/contract';
 import { NotebookKernels } from '../../model/notebook';
-import {
-  CommandIDs,
-  IPoolsModel,
-  LOAD,
-  PANEL_ID,
-  TRANSLATION_DOMAIN
-} from '../../model/tokens';
+import { CommandIDs, IPoolsModel, LOAD, PANEL_ID } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { insertCode } from '../../ui/codeCells';
 
 /** Inserts code into the current notebook, and lets it use a pool that has lost its kernel. */
@@ -27,7 +22,6 @@ export const codePlugin: JupyterFrontEndPlugin<void> = {
     model: IPoolsModel,
     translator: ITranslator
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const { commands, shell } = app;
     commands.addCommand(CommandIDs.insertCode, {
       label: ({ label }) =>

@@ -3,16 +3,12 @@ import { ICommandPalette, showErrorMessage } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
-import { ITranslator } from '@jupyterlab/translation';
 
 import { isKernelAttached, poolOf } from '../../model/contract';
 import { isPython } from '../../model/notebook';
 import { IStartModel } from '../../model/startModel';
-import {
-  CommandIDs,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../../model/tokens';
+import { CommandIDs, IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { ranksIcon } from '../../ui/icons';
 import { addToPalette } from '../../ui/palette';
 import { selectedFile } from '../../ui/selectedFile';
@@ -24,18 +20,16 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:run-file',
   description: 'Runs Python files from the file browser on ranks.',
   autoStart: true,
-  requires: [IPoolsModel, IStartModel, ITranslator],
+  requires: [IPoolsModel, IStartModel],
   optional: [IFileBrowserFactory, INotebookTracker, ICommandPalette],
   activate: (
     { commands, serviceManager },
     model: IPoolsModel,
     start: IStartModel,
-    translator: ITranslator,
     browsers: IFileBrowserFactory | null,
     notebooks: INotebookTracker | null,
     palette: ICommandPalette | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const { contents } = serviceManager;
 
     const selected = () =>
@@ -51,7 +45,7 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
       const choice = start.isChosen(path)
         ? await start.choice(path, model.defaultRanks)
         : null;
-      return [startCode(choice ?? {}, trans)];
+      return [startCode(choice ?? {})];
     };
     const runInNew = async (file: string): Promise<void> => {
       const folder = PathExt.dirname(file);
@@ -118,6 +112,6 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
-    addToPalette(palette, trans, [CommandIDs.runFile]);
+    addToPalette(palette, [CommandIDs.runFile]);
   }
 };

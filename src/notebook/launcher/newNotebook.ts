@@ -1,7 +1,7 @@
 import type { KernelSpec, ServiceManager } from '@jupyterlab/services';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { LOAD } from '../../model/tokens';
+import { trans } from '../../model/trans';
 
 interface ICell {
   type: 'markdown' | 'code';
@@ -20,7 +20,7 @@ dist.all_reduce(total)
 total.item()`;
 
 /** These cells start ranks and print a greeting from each. */
-export function firstCells(trans: TranslationBundle): ICell[] {
+export function firstCells(): ICell[] {
   const title = trans.__('Distributed notebook');
   const words = trans.__(
     'Each rank is a separate Python process. A cell that begins with %1 runs on all of them.',

@@ -5,7 +5,8 @@ import { ILauncher } from '@jupyterlab/launcher';
 import { ITranslator } from '@jupyterlab/translation';
 import { LabIcon } from '@jupyterlab/ui-components';
 
-import { CommandIDs, TRANSLATION_DOMAIN } from '../../model/tokens';
+import { CommandIDs } from '../../model/tokens';
+import { loadTranslations, trans } from '../../model/trans';
 import { addToPalette } from '../../ui/palette';
 import { firstCells, makeNotebook } from './newNotebook';
 
@@ -23,7 +24,7 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
     browser: IDefaultFileBrowser | null,
     palette: ICommandPalette | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
+    loadTranslations(translator);
     commands.addCommand(CommandIDs.newNotebook, {
       label: args =>
         args.isPalette
@@ -37,7 +38,7 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
           const path = await makeNotebook(
             serviceManager,
             folder ?? '',
-            firstCells(trans)
+            firstCells()
           );
           const open: Promise<unknown> = commands.execute('docmanager:open', {
             path
@@ -49,7 +50,7 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
-    addToPalette(palette, trans, [CommandIDs.newNotebook]);
+    addToPalette(palette, [CommandIDs.newNotebook]);
     launcher?.add({
       command: CommandIDs.newNotebook,
       // The launcher identifies its sections by JupyterLab's translation.

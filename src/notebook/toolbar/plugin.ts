@@ -1,15 +1,11 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, IToolbarWidgetRegistry } from '@jupyterlab/apputils';
 import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
-import { ITranslator } from '@jupyterlab/translation';
 
 import { hasMode, poolOf } from '../../model/contract';
 import { IStartModel } from '../../model/startModel';
-import {
-  CommandIDs,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../../model/tokens';
+import { CommandIDs, IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { addToPalette } from '../../ui/palette';
 import { RanksButton } from './ranksButton';
 
@@ -18,18 +14,16 @@ export const toolbarPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:toolbar',
   description: "Shows a notebook's ranks in its toolbar.",
   autoStart: true,
-  requires: [IPoolsModel, IStartModel, INotebookTracker, ITranslator],
+  requires: [IPoolsModel, IStartModel, INotebookTracker],
   optional: [IToolbarWidgetRegistry, ICommandPalette],
   activate: (
     { commands, shell },
     model: IPoolsModel,
     start: IStartModel,
     tracker: INotebookTracker,
-    translator: ITranslator,
     toolbars: IToolbarWidgetRegistry | null,
     palette: ICommandPalette | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     toolbars?.addFactory<NotebookPanel>('Notebook', 'dist-ranks', panel => {
       const makeCurrent = () => {
         if (tracker.currentWidget !== panel) {
@@ -37,7 +31,7 @@ export const toolbarPlugin: JupyterFrontEndPlugin<void> = {
         }
       };
       return new RanksButton({
-        ...{ panel, model, start, commands, makeCurrent, trans }
+        ...{ panel, model, start, commands, makeCurrent }
       });
     });
 
@@ -64,7 +58,7 @@ export const toolbarPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
-    addToPalette(palette, trans, [command]);
+    addToPalette(palette, [command]);
     const notify = () => commands.notifyCommandChanged(command);
     model.changed.connect(notify);
     tracker.currentChanged.connect(notify);

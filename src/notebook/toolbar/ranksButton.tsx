@@ -1,5 +1,4 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownIcon, ReactWidget } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
@@ -8,8 +7,8 @@ import React from 'react';
 import { deadRanks, hasMode, poolOf, type IPool } from '../../model/contract';
 import { isPython } from '../../model/notebook';
 import type { IStartModel } from '../../model/startModel';
-import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs, type IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { silentRanks } from '../../model/waiting';
 import { warningIcon } from '../../ui/icons';
 import { isSame } from '../../ui/useModel';
@@ -37,7 +36,7 @@ export class RanksButton extends ReactWidget {
   }
 
   protected render(): JSX.Element | null {
-    const { model, panel, trans } = this._options;
+    const { model, panel } = this._options;
     const connection = model.connection.state;
     const pool = this._pool;
     const isOffered = pool !== null || isPython(panel.sessionContext);
@@ -45,7 +44,7 @@ export class RanksButton extends ReactWidget {
       return null;
     }
     const isStale = connection === 'stale';
-    const state = pool && poolState(pool, trans, this._silent);
+    const state = pool && poolState(pool, this._silent);
     const mood = isStale ? 'stale' : (state?.mood ?? 'none');
     return (
       <>
@@ -56,7 +55,7 @@ export class RanksButton extends ReactWidget {
           aria-expanded={this._menu.isAttached}
           title={
             model.isKnown
-              ? explain(pool, state, isStale, trans)
+              ? explain(pool, state, isStale)
               : trans.__('No connection to the server yet.')
           }
           onClick={event => {
@@ -74,9 +73,7 @@ export class RanksButton extends ReactWidget {
             <span className="jp-dist-RanksButton-dot" />
           )}
           <span>
-            {model.isKnown
-              ? count(pool, state, trans)
-              : trans.__('Ranks: %1', '–')}
+            {model.isKnown ? count(pool, state) : trans.__('Ranks: %1', '–')}
           </span>
           <caretDownIcon.react
             tag="span"
@@ -101,7 +98,8 @@ export class RanksButton extends ReactWidget {
   }
 
   /** Readings arrive each second, but few change which ranks do not respond. */
-  private _onTelemetry(telemetry: ITelemetry): void {
+  private _onTelemetry(): void {
+    const { telemetry } = this._options.model;
     const pool = this._pool;
     const silent = pool ? silentRanks(pool, telemetry) : [];
     if (!isSame(silent, this._silent)) {
@@ -116,9 +114,9 @@ export class RanksButton extends ReactWidget {
 
   /** Null also after the pool was stopped. */
   private get _pool(): IPool | null {
-    const { model, trans } = this._options;
+    const { model } = this._options;
     const pool = poolOf(this._kernelId, model.pools.values());
-    return pool && poolState(pool, trans) ? pool : null;
+    return pool && poolState(pool) ? pool : null;
   }
 
   private _open(button: HTMLElement): void {
@@ -177,16 +175,11 @@ export namespace RanksButton {
     commands: CommandRegistry;
     /** Make the notebook the current one, if it is not. */
     makeCurrent: () => void;
-    trans: TranslationBundle;
   }
 }
 
 /** `Ranks: 4`, `Ranks · starting 1/4`, `Ranks: 4 · rank 1 died` */
-function count(
-  pool: IPool | null,
-  state: IPoolState | null,
-  trans: TranslationBundle
-): string {
+function count(pool: IPool | null, state: IPoolState | null): string {
   if (!pool || !state) {
     return trans.__('Ranks: %1', 0);
   }
@@ -201,8 +194,7 @@ function count(
 function explain(
   pool: IPool | null,
   state: IPoolState | null,
-  isStale: boolean,
-  trans: TranslationBundle
+  isStale: boolean
 ): string {
   if (isStale) {
     return trans.__('The connection to the server is lost.');
@@ -213,7 +205,7 @@ function explain(
   return pool.reason
     ? pool.reason.message
     : joinFacts([
-        countRanks(pool.world_size, trans),
+        countRanks(pool.world_size),
         state.words,
         formatBackend(pool.backend)
       ]);

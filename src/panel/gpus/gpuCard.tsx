@@ -6,7 +6,9 @@ import { isSameSeats, seatsOn, segments } from '../../model/gpuUse';
 import type { ISeat } from '../../model/gpuUse';
 import type { IReading } from '../../model/reading';
 import { serverTime } from '../../model/serverTime';
+import { trans } from '../../model/trans';
 import { startCellDrag } from '../../ui/codeCells';
+import { Link } from '../../ui/controls';
 import { MemoryMeter, Percent } from '../../ui/meters';
 import { Sparkline } from '../../ui/sparkline';
 import { useModel } from '../../ui/useModel';
@@ -33,11 +35,9 @@ type Props = IPanelServices & {
   span: number;
 };
 
-/**
- * One GPU, or one instance of one: how busy it is, and by whom.
- */
+/** One GPU, or one instance of one: how busy it is, and by whom. */
 export function GpuCard(props: Props): JSX.Element {
-  const { gpu, model, current, trans } = props;
+  const { gpu, model, current } = props;
   const reading = useModel(model.telemetry, telemetry =>
     telemetry.gpu(gpu.uuid)
   );
@@ -47,7 +47,7 @@ export function GpuCard(props: Props): JSX.Element {
     ({ pool }) => seatsOn(gpu.uuid, model.pools.values(), pool),
     isSameSeats
   );
-  const label = labelWithNode(gpu, trans);
+  const label = labelWithNode(gpu);
   const name = trans.__('GPU %1', label);
   const source = gpuCode(props, seats, own);
   return (
@@ -74,13 +74,11 @@ export function GpuCard(props: Props): JSX.Element {
           label={trans.__('Utilization of GPU %1', label)}
           title={trans.__('Share of time a CUDA kernel was running')}
           value={reading.values.utilization ?? null}
-          trans={trans}
         >
           <Value
             metric="utilization"
             reading={reading}
             format={value => trans.__('%1 %', Math.round(value))}
-            trans={trans}
           />
         </Percent>
       </div>
@@ -94,7 +92,7 @@ export function GpuCard(props: Props): JSX.Element {
 
 /** A cell for a GPU: for the notebook's ranks that sit there, else one that starts a rank there, if it can. */
 function gpuCode(
-  { gpu, trans }: Props,
+  { gpu }: Props,
   seats: ISeat[],
   own: string | null
 ): string | null {
@@ -102,9 +100,7 @@ function gpuCode(
   if (ranks.length) {
     return `%%rank [${ranks.map(({ rank }) => rank).join(',')}]\n`;
   }
-  return gpu.node
-    ? null
-    : startCode({ num_ranks: 1, gpu_ids: [labelOf(gpu)] }, trans);
+  return gpu.node ? null : startCode({ num_ranks: 1, gpu_ids: [labelOf(gpu)] });
 }
 
 interface IPartProps extends Props {
@@ -117,7 +113,7 @@ interface IPartProps extends Props {
 
 /** Nothing, where the GPU cannot tell, as most MIG instances, or may not. */
 function Load(props: IPartProps): JSX.Element | null {
-  const { label, reading, seats, span, trans } = props;
+  const { label, reading, seats, span } = props;
   const { errors, curve } = reading;
   if (['unsupported', 'no permission'].includes(errors.utilization ?? '')) {
     return null;
@@ -133,14 +129,12 @@ function Load(props: IPartProps): JSX.Element | null {
 }
 
 function Memory(props: IPartProps): JSX.Element {
-  const { gpu, label, reading, seats, model, trans } = props;
+  const { gpu, label, reading, seats, model } = props;
   const total = gpu.memory_total;
   const value = (
     metric: 'memory_used' | 'power' | 'temperature',
     format: (value: number) => string
-  ) => (
-    <Value metric={metric} reading={reading} format={format} trans={trans} />
-  );
+  ) => <Value metric={metric} reading={reading} format={format} />;
   const used = reading.values.memory_used;
   return (
     <>
@@ -149,20 +143,20 @@ function Memory(props: IPartProps): JSX.Element {
           label={trans.__('Memory of GPU %1', label)}
           text={trans.__(
             '%1 of %2',
-            typeof used === 'number' ? formatBytes(used, trans) : '–',
-            formatMemory(total, trans)
+            typeof used === 'number' ? formatBytes(used) : '–',
+            formatMemory(total)
           )}
           total={total}
           segments={segments(reading, seats, model.telemetry).map(segment => ({
             ...segment,
-            label: saySegment(segment, trans)
+            label: saySegment(segment)
           }))}
         />
       )}
       <div className="jp-dist-Spread jp-dist-quiet">
         <span>
           {value('memory_used', formatUsed)}
-          {total > 0 && ` / ${formatMemory(total, trans)}`}
+          {total > 0 && ` / ${formatMemory(total)}`}
         </span>
         <span>
           {value('power', watts => trans.__('%1 W', Math.round(watts)))}
@@ -178,8 +172,7 @@ function Memory(props: IPartProps): JSX.Element {
 
 /** What holds the clocks down. */
 function Throttle({
-  reading,
-  trans
+  reading
 }: Props & { reading: IReading }): JSX.Element | null {
   const { throttle, clock_sm } = reading.values;
   if (!throttle) {
@@ -194,9 +187,9 @@ function Throttle({
 
 /** Who has it; what runs there is shown on demand. */
 function Leaseholder(props: IPartProps): JSX.Element {
-  const { label, reading, seats, model, current, trans } = props;
+  const { label, reading, seats, model, current } = props;
   const leaseholder = useModel(current, ({ pool }) =>
-    sayLeaseholder(reading, seats, { pools: model.pools, own: pool }, trans)
+    sayLeaseholder(reading, seats, { pools: model.pools, own: pool })
   );
   const [isOpen, setIsOpen] = useState(false);
   const id = useId();
@@ -215,9 +208,7 @@ function Leaseholder(props: IPartProps): JSX.Element {
         >
           {leaseholder}
         </span>
-        <button
-          className="jp-dist-Link"
-          type="button"
+        <Link
           aria-expanded={isOpen}
           aria-controls={isOpen ? id : undefined}
           aria-label={trans.__('Details of GPU %1', label)}
@@ -226,7 +217,7 @@ function Leaseholder(props: IPartProps): JSX.Element {
           {count
             ? trans._n('%1 process', '%1 processes', count)
             : trans.__('Details')}
-        </button>
+        </Link>
       </div>
       {isOpen && <GpuDetails {...props} id={id} />}
     </>

@@ -1,8 +1,8 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useEffect } from 'react';
 
 import type { IGpu, NumberMetric } from '../../model/gpuContract';
 import type { IReading } from '../../model/reading';
+import { trans } from '../../model/trans';
 import { colourOf } from '../../ui/meters';
 import { useModel } from '../../ui/useModel';
 import { Missing, Value } from '../../ui/value';
@@ -22,11 +22,9 @@ interface IGpuDetailsProps extends IPanelServices {
   reading: IReading;
 }
 
-/**
- * What runs on a GPU, and its other metrics; PCIe is read only while this is open.
- */
+/** What runs on a GPU, and its other metrics; PCIe is read only while this is open. */
 export function GpuDetails(props: IGpuDetailsProps): JSX.Element {
-  const { id, gpu, reading, model, trans } = props;
+  const { id, gpu, reading, model } = props;
   const { telemetry } = model;
   useEffect(() => {
     const watching = telemetry.watch('pcie');
@@ -36,19 +34,14 @@ export function GpuDetails(props: IGpuDetailsProps): JSX.Element {
     <div id={id} className="jp-dist-GpuDetails">
       <Processes {...props} />
       <dl>
-        {metricsOf(trans).map(({ label, metrics, format }) => (
+        {metricRows().map(([label, metrics, format]) => (
           <div key={label}>
             <dt>{label}</dt>
             <dd>
               {metrics.map((metric, index) => (
                 <React.Fragment key={metric}>
                   {index > 0 && ' / '}
-                  <Value
-                    metric={metric}
-                    reading={reading}
-                    format={format}
-                    trans={trans}
-                  />
+                  <Value metric={metric} reading={reading} format={format} />
                 </React.Fragment>
               ))}
             </dd>
@@ -68,7 +61,7 @@ export function GpuDetails(props: IGpuDetailsProps): JSX.Element {
 }
 
 function Processes(props: IGpuDetailsProps): JSX.Element {
-  const { label, reading, model, current, trans } = props;
+  const { label, reading, model, current } = props;
   const own = useModel(current, ({ pool }) => pool);
   const pools = useModel(model, ({ pools }) => pools);
   const { processes } = reading;
@@ -93,9 +86,9 @@ function Processes(props: IGpuDetailsProps): JSX.Element {
             data-colour={who.kind === 'rank' ? colourOf(who.rank) : undefined}
           >
             <div className="jp-dist-Spread">
-              <span>{sayWho(process, { pools, own }, trans)}</span>
+              <span>{sayWho(process, { pools, own })}</span>
               <span>
-                {memory === null ? unknown : formatBytes(memory, trans)}
+                {memory === null ? unknown : formatBytes(memory)}
                 {sm !== null && ` · ${trans.__('SM %1 %', Math.round(sm))}`}
               </span>
             </div>
@@ -109,73 +102,34 @@ function Processes(props: IGpuDetailsProps): JSX.Element {
   );
 }
 
-interface IMetricRow {
-  label: string;
-  metrics: NumberMetric[];
-  format: (value: number) => string;
-}
+type MetricRow = [
+  label: string,
+  metrics: NumberMetric[],
+  format: (value: number) => string
+];
 
-function metricsOf(trans: TranslationBundle): IMetricRow[] {
+function metricRows(): MetricRow[] {
   const percent = (value: number) => trans.__('%1 %', Math.round(value));
+  const watts = (value: number) => trans.__('%1 W', Math.round(value));
   const megahertz = (value: number) => trans.__('%1 MHz', Math.round(value));
-  const rate = (value: number) => formatRate(value, trans);
-  const plain = (value: number) => `${value}`;
+  const clocks: NumberMetric[] = ['clock_sm', 'clock_memory'];
+  const ecc: NumberMetric[] = ['ecc_corrected', 'ecc_uncorrected'];
   return [
-    {
-      label: trans.__('SM active'),
-      metrics: ['sm_active'],
-      format: percent
-    },
-    {
-      label: trans.__('Tensor cores active'),
-      metrics: ['tensor_active'],
-      format: percent
-    },
-    {
-      label: trans.__('DRAM active'),
-      metrics: ['dram_active'],
-      format: percent
-    },
-    {
-      label: trans.__('Memory busy'),
-      metrics: ['memory_utilization'],
-      format: percent
-    },
-    {
-      label: trans.__('Power limit'),
-      metrics: ['power_limit'],
-      format: value => trans.__('%1 W', Math.round(value))
-    },
-    {
-      label: trans.__('Clocks: SM / memory'),
-      metrics: ['clock_sm', 'clock_memory'],
-      format: megahertz
-    },
-    {
-      label: trans.__('PCIe: sent / received'),
-      metrics: ['pcie_tx', 'pcie_rx'],
-      format: rate
-    },
-    {
-      label: trans.__('NVLink: sent / received'),
-      metrics: ['nvlink_tx', 'nvlink_rx'],
-      format: rate
-    },
-    {
-      label: trans.__('Video: encoder / decoder'),
-      metrics: ['encoder', 'decoder'],
-      format: percent
-    },
-    { label: trans.__('Fan'), metrics: ['fan'], format: percent },
-    {
-      label: trans.__('Performance state'),
-      metrics: ['pstate'],
-      format: value => `P${value}`
-    },
-    {
-      label: trans.__('ECC errors: corrected / not'),
-      metrics: ['ecc_corrected', 'ecc_uncorrected'],
-      format: plain
-    }
+    [trans.__('SM active'), ['sm_active'], percent],
+    [trans.__('Tensor cores active'), ['tensor_active'], percent],
+    [trans.__('DRAM active'), ['dram_active'], percent],
+    [trans.__('Memory busy'), ['memory_utilization'], percent],
+    [trans.__('Power limit'), ['power_limit'], watts],
+    [trans.__('Clocks: SM / memory'), clocks, megahertz],
+    [trans.__('PCIe: sent / received'), ['pcie_tx', 'pcie_rx'], formatRate],
+    [
+      trans.__('NVLink: sent / received'),
+      ['nvlink_tx', 'nvlink_rx'],
+      formatRate
+    ],
+    [trans.__('Video: encoder / decoder'), ['encoder', 'decoder'], percent],
+    [trans.__('Fan'), ['fan'], percent],
+    [trans.__('Performance state'), ['pstate'], value => `P${value}`],
+    [trans.__('ECC errors: corrected / not'), ecc, String]
   ];
 }

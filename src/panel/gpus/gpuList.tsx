@@ -7,7 +7,8 @@ import { isInUse } from '../../model/gpuUse';
 import { serverTime } from '../../model/serverTime';
 import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs } from '../../model/tokens';
-import { Note } from '../../ui/controls';
+import { trans } from '../../model/trans';
+import { ErrorText, Link, Note } from '../../ui/controls';
 import { isSame, useModel } from '../../ui/useModel';
 import { saySpan } from '../../words/load';
 import { formatMoment } from '../../words/format';
@@ -19,11 +20,9 @@ import { GpuCard } from './gpuCard';
 /** Whether GPUs that nobody uses are shown too, as the user chose. */
 const SHOW_ALL = 'showAllGpus';
 
-/**
- * The GPUs of the machine and how busy they are, or why there are none.
- */
+/** The GPUs of the machine and how busy they are, or why there are none. */
 export function GpuList(services: IPanelServices): JSX.Element {
-  const { model, current, uiState, commands, trans } = services;
+  const { model, current, uiState, commands } = services;
   const gpus = useModel(model, ({ gpus }) => gpus);
   const gpusError = useModel(model, ({ gpusError }) => gpusError);
   const isLost = useModel(model, isStale);
@@ -49,8 +48,7 @@ export function GpuList(services: IPanelServices): JSX.Element {
   if (gpusError) {
     return (
       <div className="jp-dist-Body" role="alert">
-        <p className="jp-dist-error">{gpusError.message}</p>
-        {gpusError.hint && <p>{gpusError.hint}</p>}
+        <ErrorText error={gpusError} />
       </div>
     );
   }
@@ -88,7 +86,7 @@ export function GpuList(services: IPanelServices): JSX.Element {
       )}
       {all.length > 0 && (
         <>
-          <p className="jp-dist-quiet">{saySpan('gpu', span, trans)}</p>
+          <p className="jp-dist-quiet">{saySpan('gpu', span)}</p>
           {Object.keys(nodes).length > 0 && (
             <p className="jp-dist-NodeHead">
               <strong>{trans.__('This machine')}</strong>
@@ -121,23 +119,15 @@ export function GpuList(services: IPanelServices): JSX.Element {
       {all.length > 0 && (
         <div className="jp-dist-Links">
           {all.length > folded.length && (
-            <button
-              className="jp-dist-Link"
-              type="button"
-              onClick={() => uiState.set(SHOW_ALL, !isUnfolded)}
-            >
+            <Link onClick={() => uiState.set(SHOW_ALL, !isUnfolded)}>
               {isUnfolded
                 ? trans.__('Show fewer')
                 : trans.__('Show %1 more', all.length - folded.length)}
-            </button>
+            </Link>
           )}
-          <button
-            className="jp-dist-Link"
-            type="button"
-            onClick={() => void commands.execute(CommandIDs.openTimeline)}
-          >
+          <Link onClick={() => void commands.execute(CommandIDs.openTimeline)}>
             {trans.__('Open timeline')}
-          </button>
+          </Link>
         </div>
       )}
     </div>
@@ -190,9 +180,7 @@ function isOf(uuids: string[], card: Card): boolean {
 const MANY = 6;
 const FEW = 3;
 
-/**
- * The cards without those that nobody uses, if there are many.
- */
+/** The cards without those that nobody uses, if there are many. */
 function useFolded({ model }: IPanelServices, all: Card[]): Card[] {
   const isUsed = (telemetry: ITelemetry, card: Card) =>
     ('gpu' in card ? [card.gpu] : card.instances).some(({ uuid }) =>
@@ -211,13 +199,8 @@ function useFolded({ model }: IPanelServices, all: Card[]): Card[] {
   return all.filter(card => !idle.includes(card) || kept.includes(card));
 }
 
-/**
- * What stands beside the section's title: `8 · 5 in use`, `none`.
- */
-export function GpuSummary({
-  model,
-  trans
-}: IPanelServices): JSX.Element | null {
+/** What stands beside the section's title: `8 · 5 in use`, `none`. */
+export function GpuSummary({ model }: IPanelServices): JSX.Element | null {
   const inventory = useModel(model, ({ gpus }) => gpus);
   const gpus = useModel(model, ({ allGpus }) => allGpus);
   const isEmpty = useModel(model, hasNothingToShow);
@@ -241,11 +224,9 @@ interface IMigCardProps extends IPanelServices {
   instances: [IGpu, ...IGpu[]];
 }
 
-/**
- * A GPU that is divided, and its MIG instances.
- */
+/** A GPU that is divided, and its MIG instances. */
 function MigCard(props: IMigCardProps): JSX.Element {
-  const { instances, trans } = props;
+  const { instances } = props;
   const [{ index, name, node, parent }] = instances;
   const where = node ? trans.__('%1 on %2', index, node) : `${index}`;
   const label = trans.__('GPU %1', where);

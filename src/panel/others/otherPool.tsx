@@ -6,6 +6,7 @@ import type { IPool } from '../../model/contract';
 import { serverTime } from '../../model/serverTime';
 import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs, LOAD } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { StatePill } from '../../ui/controls';
 import { openNotebook } from '../../ui/dialogs';
 import { useModel } from '../../ui/useModel';
@@ -16,11 +17,9 @@ import type { IPanelServices } from '../services';
 
 type Props = IPanelServices & { pool: IPool };
 
-/**
- * A pool of another notebook, or one that has lost its own: what it has, and what can be done with it.
- */
+/** A pool of another notebook, or one that has lost its own: what it has, and what can be done with it. */
 export function OtherPool(props: Props): JSX.Element {
-  const { pool, current, commands, trans } = props;
+  const { pool, current, commands } = props;
   const hasNotebook = useModel(current, ({ notebook }) => notebook !== null);
   const name = PathExt.basename(pool.name) || pool.id;
   const isEnding = pool.state === 'COMPLETING';
@@ -62,10 +61,7 @@ export function OtherPool(props: Props): JSX.Element {
           </Button>
         )}
         {pool.name && (
-          <Button
-            small
-            onClick={() => void openNotebook(pool.name, commands, trans)}
-          >
+          <Button small onClick={() => void openNotebook(pool.name, commands)}>
             {trans.__('Open notebook')}
           </Button>
         )}
@@ -83,7 +79,7 @@ export function OtherPool(props: Props): JSX.Element {
   );
 }
 
-function State({ pool, trans }: Props): JSX.Element {
+function State({ pool }: Props): JSX.Element {
   switch (pool.state) {
     case 'RUNNING':
       return pool.orphaned === null ? (
@@ -99,7 +95,7 @@ function State({ pool, trans }: Props): JSX.Element {
 }
 
 /** `4 ranks · GPUs 0, 1 · 31.2 GiB`. */
-function What({ pool, model, trans }: Props): JSX.Element {
+function What({ pool, model }: Props): JSX.Element {
   const memory = useModel(model.telemetry, telemetry =>
     memoryOf(pool, telemetry)
   );
@@ -108,11 +104,11 @@ function What({ pool, model, trans }: Props): JSX.Element {
   return (
     <>
       {joinFacts([
-        countRanks(pool.world_size, trans),
+        countRanks(pool.world_size),
         gpus.length
           ? trans._n('GPU %2', 'GPUs %2', gpus.length, gpus.join(', '))
           : pool.ranks.length > 0 && trans.__('CPU'),
-        memory > 0 && formatBytes(memory, trans)
+        memory > 0 && formatBytes(memory)
       ])}
     </>
   );

@@ -6,6 +6,7 @@ import { foreignLeases } from '../../model/leases';
 import type { IForeignLease } from '../../model/leases';
 import { gpusOfJobs } from '../../model/queueContract';
 import { serverTime } from '../../model/serverTime';
+import { trans } from '../../model/trans';
 import { isSame, useModel } from '../../ui/useModel';
 import { formatMoment, joinFacts, namePid } from '../../words/format';
 import { hasNothingToShow } from '../connectionNote';
@@ -17,7 +18,7 @@ import { OtherPool } from './otherPool';
  * the leases of other servers and users.
  */
 export function OtherPools(services: IPanelServices): JSX.Element {
-  const { model, trans } = services;
+  const { model } = services;
   const pools = useOtherPools(services);
   const leases = useForeignLeases(services);
   if (useModel(model, hasNothingToShow)) {
@@ -45,13 +46,11 @@ export function OtherPools(services: IPanelServices): JSX.Element {
   );
 }
 
-/**
- * What stands beside the section's title: `2`, or `3 · 1 orphaned`.
- */
+/** What stands beside the section's title: `2`, or `3 · 1 orphaned`. */
 export function OtherPoolsSummary(
   services: IPanelServices
 ): JSX.Element | null {
-  const { model, trans } = services;
+  const { model } = services;
   const pools = useOtherPools(services);
   const count = pools.length + useForeignLeases(services).length;
   const isEmpty = useModel(model, hasNothingToShow);
@@ -105,10 +104,8 @@ interface ILeaseListProps extends IPanelServices {
   leases: IForeignLease[];
 }
 
-/**
- * What other servers and users have leased; there is nothing that we could do about it.
- */
-function LeaseList({ leases, trans }: ILeaseListProps): JSX.Element {
+/** What other servers and users have leased; there is nothing that we could do about it. */
+function LeaseList({ leases }: ILeaseListProps): JSX.Element {
   return (
     <ul
       className="jp-dist-Cards"

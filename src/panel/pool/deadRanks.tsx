@@ -1,10 +1,10 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button } from '@jupyterlab/ui-components';
 import React, { useLayoutEffect, useRef } from 'react';
 
 import { deadRanks } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import { CommandIDs } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { CopyButton } from '../../ui/controls';
 import { useInSight } from '../../ui/useInSight';
 import { useModel } from '../../ui/useModel';
@@ -12,13 +12,11 @@ import { listRanks } from '../../words/format';
 import { sayDeaths, sayRestartDead } from '../../words/poolState';
 import type { IPanelServices } from '../services';
 
-/**
- * What ranks that died wrote last, and how to go on without losing the others' variables.
- */
+/** What ranks that died wrote last, and how to go on without losing the others' variables. */
 export function DeadRanks(
   props: IPanelServices & { pool: IPool }
 ): JSX.Element | null {
-  const { pool, current, commands, trans } = props;
+  const { pool, current, commands } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);
   const dead = deadRanks(pool);
   const lost = pool.lost_nodes ?? [];
@@ -31,7 +29,7 @@ export function DeadRanks(
   return (
     // Only the sentence is read out at once, and not all that a rank wrote.
     <div ref={note} className="jp-dist-Note jp-mod-error">
-      <p role="alert">{sayDeaths(pool, trans)}</p>
+      <p role="alert">{sayDeaths(pool)}</p>
       {dead
         .filter(({ stderr }) => stderr.length)
         .map(({ rank, stderr }) => (
@@ -39,7 +37,6 @@ export function DeadRanks(
             key={rank}
             label={trans.__('Last lines of rank %1', rank)}
             log={stderr.join('\n')}
-            trans={trans}
           />
         ))}
       <Button
@@ -53,7 +50,7 @@ export function DeadRanks(
           })
         }
       >
-        {sayRestartDead(pool, trans)}
+        {sayRestartDead(pool)}
       </Button>
       {lost.length > 0 && (
         <Button
@@ -79,14 +76,11 @@ export function DeadRanks(
 interface ILastLinesProps {
   log: string;
   label?: string;
-  trans: TranslationBundle;
 }
 
-/**
- * What stderr said, scrolled to its end: there stands the error.
- */
+/** What stderr said, scrolled to its end: there stands the error. */
 export function LastLines(props: ILastLinesProps): JSX.Element {
-  const { log, trans } = props;
+  const { log } = props;
   const box = useRef<HTMLPreElement>(null);
   useLayoutEffect(() => {
     if (box.current) {
@@ -98,7 +92,7 @@ export function LastLines(props: ILastLinesProps): JSX.Element {
     <div className="jp-dist-LogBox">
       <div className="jp-dist-Spread">
         <span className="jp-dist-quiet">{label}</span>
-        <CopyButton text={log} trans={trans} />
+        <CopyButton text={log} />
       </div>
       <pre ref={box} className="jp-dist-Log" tabIndex={0} aria-label={label}>
         {log}

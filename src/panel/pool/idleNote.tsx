@@ -3,6 +3,7 @@ import React from 'react';
 
 import type { IPool } from '../../model/contract';
 import { CommandIDs } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { useNow } from '../../ui/clock';
 import { Note } from '../../ui/controls';
 import { formatDuration } from '../../words/format';
@@ -11,13 +12,11 @@ import type { IPanelServices } from '../services';
 /** Seconds: who runs no cell for that long may have forgotten the pool. */
 const LONG = 3600;
 
-/**
- * A pool has GPUs that nobody else gets, and has done nothing for long; a button gives them back.
- */
+/** A pool has GPUs that nobody else gets, and has done nothing for long; a button gives them back. */
 export function IdleNote(
   props: IPanelServices & { pool: IPool }
 ): JSX.Element | null {
-  const { pool, clock, commands, trans } = props;
+  const { pool, clock, commands } = props;
   const now = useNow(clock);
   const labels = [
     ...new Set(pool.ranks.flatMap(({ gpu }) => (gpu ? [gpu.label] : [])))
@@ -34,7 +33,7 @@ export function IdleNote(
           'GPUs %2 have been idle for %3.',
           labels.length,
           labels.join(', '),
-          formatDuration(seconds, trans)
+          formatDuration(seconds)
         )}
       </span>
       <Button

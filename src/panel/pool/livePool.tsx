@@ -4,6 +4,7 @@ import React from 'react';
 import type { IPool } from '../../model/contract';
 import { serverTime } from '../../model/serverTime';
 import { CommandIDs } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { Note, StatePill } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { poolState } from '../../words/poolState';
@@ -11,9 +12,7 @@ import { formatMoment } from '../../words/format';
 import type { IPanelServices } from '../services';
 import { RunningPool } from './runningPool';
 
-/**
- * A pool that has not ended, from its start to its stop.
- */
+/** A pool that has not ended, from its start to its stop. */
 export function LivePool(props: IPanelServices & { pool: IPool }): JSX.Element {
   const { state, orphaned, started } = props.pool;
   // While ranks are replaced, the others stay where they are.
@@ -35,11 +34,9 @@ interface IOrphanNoteProps extends IPanelServices {
   since: number;
 }
 
-/**
- * What has become of a pool whose kernel is gone, and how to go on with it.
- */
+/** What has become of a pool whose kernel is gone, and how to go on with it. */
 function OrphanNote(props: IOrphanNoteProps): JSX.Element {
-  const { pool, since, commands, trans } = props;
+  const { pool, since, commands } = props;
   return (
     <Note kind="warn">
       <p>
@@ -61,11 +58,9 @@ function OrphanNote(props: IOrphanNoteProps): JSX.Element {
   );
 }
 
-/**
- * A pool on its way: what it does now, and how many ranks are ready.
- */
+/** A pool on its way: what it does now, and how many ranks are ready. */
 function StartingPool(props: IPanelServices & { pool: IPool }): JSX.Element {
-  const { pool, current, commands, trans } = props;
+  const { pool, current, commands } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);
   const { phase, ready, reason } = pool.progress;
   const cancel = (
@@ -86,7 +81,7 @@ function StartingPool(props: IPanelServices & { pool: IPool }): JSX.Element {
           <StatePill kind="wait" label={trans.__('Waiting for GPUs')} />
         </div>
         <div className="jp-dist-Spread">
-          <span className="jp-dist-quiet">{poolState(pool, trans)?.words}</span>
+          <span className="jp-dist-quiet">{poolState(pool)?.words}</span>
           {cancel}
         </div>
         <p className="jp-dist-quiet">{reason}</p>

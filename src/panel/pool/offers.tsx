@@ -16,7 +16,7 @@ import type { IPanelServices } from '../services';
 export function Offers(
   props: IPanelServices & { error: IApiError }
 ): JSX.Element {
-  const { error, current, commands, trans } = props;
+  const { error, current, commands } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);
   return (
     <>
@@ -31,7 +31,7 @@ export function Offers(
             void commands.execute(id, args);
           }}
         >
-          {sayOffer(offer, serverTime(), trans)}
+          {sayOffer(offer, serverTime())}
         </Button>
       ))}
     </>

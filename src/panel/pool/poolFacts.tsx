@@ -2,6 +2,7 @@ import React from 'react';
 
 import type { IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
+import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
 import { formatBytes, joinFacts } from '../../words/format';
 import { sayNodes } from '../../words/nodeWords';
@@ -15,17 +16,17 @@ import type { IPanelServices } from '../services';
 export function PoolFacts(
   props: IPanelServices & { pool: IPool }
 ): JSX.Element {
-  const { pool, model, trans } = props;
+  const { pool, model } = props;
   const isOnGpus = pool.ranks.some(rank => gpuOf(rank) !== null);
   const size = useModel(model.telemetry, telemetry => {
     const memory = memoryOf(pool, isOnGpus, telemetry);
-    return memory ? formatBytes(memory, trans) : '';
+    return memory ? formatBytes(memory) : '';
   });
   return (
     <p className="jp-dist-PoolFacts jp-dist-quiet">
       {joinFacts([
-        sayNodes(pool, trans),
-        isOnGpus ? sayPlacement(pool.placement, trans) : trans.__('on the CPU'),
+        sayNodes(pool),
+        isOnGpus ? sayPlacement(pool.placement) : trans.__('on the CPU'),
         size &&
           (isOnGpus
             ? trans.__('%1 allocated', size)

@@ -1,10 +1,10 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import type { IApiError, IPool } from '../../model/contract';
+import { trans } from '../../model/trans';
 import { useNow } from '../../ui/clock';
-import { Note, StatePill } from '../../ui/controls';
+import { ErrorText, Note, StatePill } from '../../ui/controls';
 import { useFocusHandOff } from '../../ui/useFocusHandOff';
 import { useInSight } from '../../ui/useInSight';
 import { useModel } from '../../ui/useModel';
@@ -18,9 +18,7 @@ import { LastLines } from './deadRanks';
 import { LivePool } from './livePool';
 import { Offers } from './offers';
 
-/**
- * The pool of the current notebook, in whatever state it is.
- */
+/** The pool of the current notebook, in whatever state it is. */
 export function PoolView(services: IPanelServices): JSX.Element {
   // What goes, or is disabled, goes with these.
   useModel(services.current, ({ pool }) => pool);
@@ -39,7 +37,7 @@ export function PoolView(services: IPanelServices): JSX.Element {
 }
 
 function Content(services: IPanelServices): JSX.Element {
-  const { commands, current, trans } = services;
+  const { commands, current } = services;
   const notebook = useModel(current, ({ notebook }) => notebook);
   const pool = useModel(current, ({ pool }) => pool);
   if (!notebook) {
@@ -88,7 +86,7 @@ function Content(services: IPanelServices): JSX.Element {
         <>
           <p className="jp-dist-quiet" role="status">
             {pool
-              ? sayEnded(pool, services)
+              ? sayEnded(pool)
               : trans.__('No ranks run for this notebook.')}
           </p>
           <StartForm
@@ -102,7 +100,7 @@ function Content(services: IPanelServices): JSX.Element {
   }
 }
 
-function sayEnded(pool: IPool, { trans }: IPanelServices): string {
+function sayEnded(pool: IPool): string {
   if (pool.reason) {
     return pool.reason.message;
   }
@@ -111,9 +109,7 @@ function sayEnded(pool: IPool, { trans }: IPanelServices): string {
     : trans._n('%1 rank stopped.', '%1 ranks stopped.', pool.world_size);
 }
 
-/**
- * What stands beside the section's title: `4 ranks · gloo · 12 min`.
- */
+/** What stands beside the section's title: `4 ranks · gloo · 12 min`. */
 export function PoolSummary(services: IPanelServices): JSX.Element | null {
   const pool = useModel(services.current, ({ pool }) => pool);
   const isEmpty = useModel(services.model, hasNothingToShow);
@@ -124,24 +120,22 @@ export function PoolSummary(services: IPanelServices): JSX.Element | null {
 }
 
 function RunningSummary(props: IPanelServices & { pool: IPool }): JSX.Element {
-  const { pool, clock, trans } = props;
+  const { pool, clock } = props;
   const uptime = useNow(clock) - (pool.started ?? pool.created);
   return (
     <>
       {joinFacts([
-        countRanks(pool.world_size, trans),
+        countRanks(pool.world_size),
         formatBackend(pool.backend),
-        formatDuration(uptime, trans)
+        formatDuration(uptime)
       ])}
     </>
   );
 }
 
-/**
- * A pool that failed: why, what to do about it, and another try.
- */
+/** A pool that failed: why, what to do about it, and another try. */
 function FailedPool(props: IPanelServices & { pool: IPool }): JSX.Element {
-  const { pool, trans } = props;
+  const { pool } = props;
   const reason = pool.reason;
   const log = reason?.stderr.join('\n') ?? '';
   return (
@@ -151,11 +145,10 @@ function FailedPool(props: IPanelServices & { pool: IPool }): JSX.Element {
       </div>
       {reason && (
         <div className="jp-dist-Reason" role="alert">
-          <p className="jp-dist-error">{reason.message}</p>
-          {reason.hint && <p>{reason.hint}</p>}
+          <ErrorText error={reason} />
         </div>
       )}
-      {log && <LastLines log={log} trans={trans} />}
+      {log && <LastLines log={log} />}
       <StartForm
         {...props}
         ranks={pool.world_size}
@@ -165,11 +158,9 @@ function FailedPool(props: IPanelServices & { pool: IPool }): JSX.Element {
   );
 }
 
-/**
- * Why the last request failed, until it is dismissed or another one is sent.
- */
+/** Why the last request failed, until it is dismissed or another one is sent. */
 function ErrorNote(services: IPanelServices): JSX.Element | null {
-  const { current, start, trans } = services;
+  const { current, start } = services;
   const schema = useModel(start, start => start.schema);
   const error = useModel(current, ({ error }) => error);
   const isAtField = useModel(current, ({ pool, error }) =>
@@ -181,7 +172,7 @@ function ErrorNote(services: IPanelServices): JSX.Element | null {
   }
   return (
     <Note kind="error" ref={note}>
-      <Refusal error={error} trans={trans} />
+      <Refusal error={error} />
       {/* It names the options of the magics; these are the buttons. */}
       {error.hint && !error.offers?.length && <p>{error.hint}</p>}
       <div className="jp-dist-Offers">
@@ -195,8 +186,8 @@ function ErrorNote(services: IPanelServices): JSX.Element | null {
 }
 
 /** What was refused in short, and who has which GPUs, a line each. */
-function Refusal({ error, trans }: IRefusalProps): JSX.Element {
-  const { head, parts } = partsOf(error, trans);
+function Refusal({ error }: { error: IApiError }): JSX.Element {
+  const { head, parts } = partsOf(error);
   return (
     <>
       <p className="jp-dist-error">{head}</p>
@@ -209,9 +200,4 @@ function Refusal({ error, trans }: IRefusalProps): JSX.Element {
       )}
     </>
   );
-}
-
-interface IRefusalProps {
-  error: IApiError;
-  trans: TranslationBundle;
 }

@@ -11,6 +11,7 @@ import React from 'react';
 import { deadRanks, isBusy } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import { CommandIDs } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { silentRanks } from '../../model/waiting';
 import { useNow } from '../../ui/clock';
 import { MenuButton, StatePill } from '../../ui/controls';
@@ -39,11 +40,9 @@ import { PoolFacts } from './poolFacts';
 
 type Props = IPanelServices & { pool: IPool };
 
-/**
- * A pool at work, or on its way out: what it does, what can be done, and every rank.
- */
+/** A pool at work, or on its way out: what it does, what can be done, and every rank. */
 export function RunningPool(props: Props): JSX.Element {
-  const { pool, model, current, commands, uiState, trans } = props;
+  const { pool, model, current, commands, uiState } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);
   const isRunning = pool.state === 'RUNNING';
   const interruptedAt = useModel(model, model => model.interruptedAt(pool.id));
@@ -75,9 +74,9 @@ export function RunningPool(props: Props): JSX.Element {
           interruptedAt !== null ? (
             <StatePill kind="wait" label={trans.__('Interrupting…')} />
           ) : deadRanks(pool).length ? (
-            <StatePill kind="error" label={countDead(pool, trans)} />
+            <StatePill kind="error" label={countDead(pool)} />
           ) : silent > 0 ? (
-            <StatePill kind="error" label={countSilent(silent, trans)} />
+            <StatePill kind="error" label={countSilent(silent)} />
           ) : (
             <StatePill kind="ok" label={trans.__('Running')} />
           )
@@ -123,18 +122,13 @@ export function RunningPool(props: Props): JSX.Element {
       <RankList {...props} />
       <WaitNote {...props} />
       {isRunning && <DeadRanks {...props} />}
-      <Notices
-        of={pool.id}
-        notices={pool.notices}
-        uiState={uiState}
-        trans={trans}
-      />
+      <Notices of={pool.id} notices={pool.notices} uiState={uiState} />
     </>
   );
 }
 
 /** The other notebooks that use the pool, and lose their variables with it. */
-function OtherUsers({ pool, current, trans }: Props): JSX.Element | null {
+function OtherUsers({ pool, current }: Props): JSX.Element | null {
   const kernels = pool.attachments.filter(who => who.as === 'kernel');
   const here = useModel(current, current =>
     current.pool?.id === pool.id ? current.notebook?.kernelId : pool.kernel_id
@@ -156,24 +150,22 @@ function OtherUsers({ pool, current, trans }: Props): JSX.Element | null {
 function Activity(
   props: Props & { interruptedAt: number | null }
 ): JSX.Element {
-  const { pool, clock, interruptedAt, trans } = props;
+  const { pool, clock, interruptedAt } = props;
   const now = useNow(clock);
   return (
     <span className="jp-dist-StateLine-activity jp-dist-quiet">
       {interruptedAt === null
-        ? sayActivity(pool, now, trans)
-        : sayInterrupt(now - interruptedAt, trans)}
+        ? sayActivity(pool, now)
+        : sayInterrupt(now - interruptedAt)}
     </span>
   );
 }
 
-/**
- * Which rank the others wait for, and what to press.
- */
+/** Which rank the others wait for, and what to press. */
 function WaitNote(props: IPanelServices & { pool: IPool }): JSX.Element | null {
-  const { pool, model, commands, trans } = props;
+  const { pool, model, commands } = props;
   const wait = useLongWait(pool, model);
-  const words = wait && sayNotedWait(wait, trans);
+  const words = wait && sayNotedWait(wait);
   const note = useInSight<HTMLDivElement>(words?.head);
   if (!wait || !words) {
     return null;
@@ -209,7 +201,7 @@ function WaitNote(props: IPanelServices & { pool: IPool }): JSX.Element | null {
         {stuck.length > 0 && (
           <>
             {' · '}
-            {link(sayRestart(stuck, trans), CommandIDs.restartRanks, stuck)}
+            {link(sayRestart(stuck), CommandIDs.restartRanks, stuck)}
           </>
         )}
       </p>

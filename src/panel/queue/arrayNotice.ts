@@ -11,9 +11,7 @@ export interface IArrayNews {
   actions: Notification.IAction[];
 }
 
-/**
- * One notification for all tasks of an array, which is updated in place.
- */
+/** One notification for all tasks of an array, which is updated in place. */
 export class ArrayNotice {
   constructor(
     private readonly _array: string,

@@ -17,9 +17,7 @@ export type DragProps = Pick<
   | 'onDragEnd'
 >;
 
-/**
- * Own jobs that stand in line are dragged to another place among them; the keyboard has the menu.
- */
+/** Own jobs that stand in line are dragged to another place among them; the keyboard has the menu. */
 export function useDragging(
   queue: IQueueModel
 ): (row: IQueueRow) => DragProps | undefined {

@@ -3,6 +3,7 @@ import React from 'react';
 import type { IJob } from '../../model/queueContract';
 import { serverTime } from '../../model/serverTime';
 import { CommandIDs } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
 import { formatMoment } from '../../words/format';
 import { nameJob, sayExit, sayRunTime } from '../../words/queueWords';
@@ -19,11 +20,9 @@ interface IEndedJobsProps extends IPanelServices {
   selection: ISelection;
 }
 
-/**
- * Own jobs that ended within a day, folded away at first.
- */
+/** Own jobs that ended within a day, folded away at first. */
 export function EndedJobs(props: IEndedJobsProps): JSX.Element {
-  const { jobs, selection, uiState, trans } = props;
+  const { jobs, selection, uiState } = props;
   const isOpen = useModel(uiState, state => state.get(SHOW_ENDED) === true);
   const now = serverTime();
   const label = trans.__('Ended in the last 24 h');
@@ -63,10 +62,9 @@ export function EndedJobs(props: IEndedJobsProps): JSX.Element {
                   job: job.label
                 })
               }
-              trans={trans}
             >
-              <span>{sayExit(job, trans)}</span>
-              <span className="jp-dist-quiet">{sayRunTime(job, trans)}</span>
+              <span>{sayExit(job)}</span>
+              <span className="jp-dist-quiet">{sayRunTime(job)}</span>
             </RowFrame>
           ))}
         </ul>

@@ -1,11 +1,11 @@
 import { Notification } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 
 import type { IQueueModel } from '../../model/queue';
 import { arrayOf, isFailure } from '../../model/queueContract';
 import type { IJob, IJobEvent, ITasks } from '../../model/queueContract';
 import { CommandIDs } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { cutName, nameJob, sayArray, sayEnd } from '../../words/queueWords';
 import { ArrayNotice } from './arrayNotice';
 import type { IArrayNews } from './arrayNotice';
@@ -23,14 +23,11 @@ export interface INewsWanted {
   opensNotebooks: boolean;
 }
 
-/**
- * Tell of own jobs that start or end while the page is open.
- */
+/** Tell of own jobs that start or end while the page is open. */
 export class JobNotices {
   constructor(
     private readonly _queue: IQueueModel,
-    private readonly _commands: CommandRegistry,
-    private readonly _trans: TranslationBundle
+    private readonly _commands: CommandRegistry
   ) {
     _queue.changed.connect(this._onChanged, this);
     _queue.happened.connect(this._onHappened, this);
@@ -39,7 +36,6 @@ export class JobNotices {
   wanted: INewsWanted = { news: 'all', opensNotebooks: false };
 
   private _onHappened(_: unknown, events: readonly IJobEvent[]): void {
-    const trans = this._trans;
     const started: IJobEvent[] = [];
     for (const event of events) {
       if (event.state === 'PENDING') {
@@ -91,7 +87,7 @@ export class JobNotices {
     const single = this._tellOfArrays(told);
     if (single.length > MOST) {
       const failed = single.filter(isFailure).length;
-      const words = this._trans.__(
+      const words = trans.__(
         '%1 jobs ended, %2 failed.',
         single.length,
         failed
@@ -100,7 +96,7 @@ export class JobNotices {
     } else {
       for (const job of single) {
         const name = cutName(job.name);
-        const words = sayEnd({ ...job, name }, this._trans);
+        const words = sayEnd({ ...job, name });
         this._tell(words, job.label, isFailure(job), hasNotebook(job));
       }
     }
@@ -132,7 +128,7 @@ export class JobNotices {
   private _newsOfArray(array: string, tasks: ITasks): IArrayNews {
     const { last_failure: failed } = tasks;
     return {
-      message: sayArray(array, tasks, this._trans),
+      message: sayArray(array, tasks),
       ...this._options(failed?.label ?? null, Boolean(failed))
     };
   }
@@ -152,7 +148,6 @@ export class JobNotices {
     isBad: boolean,
     hasNotebook = false
   ): Omit<IArrayNews, 'message'> {
-    const trans = this._trans;
     const action = (label: string, command: string): Notification.IAction => ({
       label,
       callback: () => void this._commands.execute(command, { job })

@@ -3,42 +3,32 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
-import { ITranslator } from '@jupyterlab/translation';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { IQueueModel } from '../../model/queue';
 import { isHeld, isOwnJob, ownLine } from '../../model/queueContract';
 import type { JobAction } from '../../model/queueContract';
-import {
-  CommandIDs,
-  IPoolsModel,
-  SETTINGS_ID,
-  TRANSLATION_DOMAIN
-} from '../../model/tokens';
+import { CommandIDs, IPoolsModel, SETTINGS_ID } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { ask } from '../../ui/dialogs';
 import { joinSentences } from '../../words/format';
 import { JobNotices } from './notices';
 import type { INewsWanted } from './notices';
 
-/**
- * What can be done with own jobs, and the news of them.
- */
+/** What can be done with own jobs, and the news of them. */
 export const queuePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:queue',
   description:
     'Adds commands for jobs, and notifications of their starts and ends.',
   autoStart: true,
-  requires: [IPoolsModel, ITranslator],
+  requires: [IPoolsModel],
   optional: [ISettingRegistry],
   activate: (
     { commands }: JupyterFrontEnd,
     { queue }: IPoolsModel,
-    translator: ITranslator,
     registry: ISettingRegistry | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const add = (
       id: string,
       action: JobAction,
@@ -74,9 +64,8 @@ export const queuePlugin: JupyterFrontEndPlugin<void> = {
         !jobs.some(job => runs(job, queue)) ||
         ask(
           trans._n('Cancel job %2?', 'Cancel %1 jobs?', jobs.length, jobs[0]),
-          sayCancel(jobs, queue, trans),
+          sayCancel(jobs, queue),
           trans._n('Cancel Job', 'Cancel Jobs', jobs.length),
-          trans,
           trans.__('Keep')
         )
     );
@@ -96,7 +85,7 @@ export const queuePlugin: JupyterFrontEndPlugin<void> = {
         queue.move(String(job), placeOf(job) + Number(by))
     });
 
-    void follow(registry, queue, new JobNotices(queue, commands, trans));
+    void follow(registry, queue, new JobNotices(queue, commands));
   }
 };
 
@@ -122,11 +111,7 @@ function choose(
 }
 
 /** Which jobs run and are ended, and which wait. */
-function sayCancel(
-  jobs: string[],
-  queue: IQueueModel,
-  trans: TranslationBundle
-): string {
+function sayCancel(jobs: string[], queue: IQueueModel): string {
   const name = (label: string) =>
     trans.__('%1 (%2)', label, findRow(label, queue)?.name ?? '');
   const running = jobs.filter(job => runs(job, queue));

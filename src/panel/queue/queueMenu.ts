@@ -2,9 +2,7 @@ import { CommandIDs } from '../../model/tokens';
 import { makeMenu } from '../../ui/menu';
 import type { IMenuPlace, IMenuServices } from '../../ui/menu';
 
-/**
- * What can be done with own jobs; what does nothing to any of them is left out.
- */
+/** What can be done with own jobs; what does nothing to any of them is left out. */
 export function openJobsMenu(
   services: IMenuServices,
   jobs: string[],
@@ -35,9 +33,7 @@ export function openJobsMenu(
   menu.open(place.x, place.y);
 }
 
-/**
- * What can be done with a pool of this server.
- */
+/** What can be done with a pool of this server. */
 export function openQueuedPoolMenu(
   services: IMenuServices,
   pool: string,

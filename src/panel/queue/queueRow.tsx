@@ -30,11 +30,9 @@ interface IQueueRowProps extends IPanelServices {
   drag?: DragProps;
 }
 
-/**
- * A job or a pool that runs or waits; what others have is grey, as nothing can be done about it.
- */
+/** A job or a pool that runs or waits; what others have is grey, as nothing can be done about it. */
 export function QueueRow(props: IQueueRowProps): JSX.Element {
-  const { row, place, selection, model, trans } = props;
+  const { row, place, selection, model } = props;
   const isOwnPool = useModel(model, ({ pools }) => pools.has(row.id));
   const gpus = useModel(model, ({ gpus }) => gpus);
   const isJob = isOwnJob(row);
@@ -45,10 +43,10 @@ export function QueueRow(props: IQueueRowProps): JSX.Element {
       : openQueuedPoolMenu(props, row.id, place);
   return (
     <RowFrame
-      name={nameRow(row, isPool, trans)}
-      place={sayGpus(row, listGpus(row, gpus?.gpus ?? []), trans)}
+      name={nameRow(row, isPool)}
+      place={sayGpus(row, listGpus(row, gpus?.gpus ?? []))}
       mood={row.state !== 'PENDING' ? 'run' : isHeld(row) ? 'held' : 'wait'}
-      title={explainRow(row, place, trans)}
+      title={explainRow(row, place)}
       openMenu={isJob || isPool ? openMenu : null}
       isPicked={isJob ? selection.has(row.id) : null}
       pick={() => selection.toggle(row.id)}
@@ -56,19 +54,18 @@ export function QueueRow(props: IQueueRowProps): JSX.Element {
         void props.commands.execute(CommandIDs.openJob, { job: row.id })
       }
       drag={props.drag}
-      trans={trans}
     >
       <RowWords {...props} />
     </RowFrame>
   );
 }
 
-function RowWords({ row, place, clock, trans }: IQueueRowProps): JSX.Element {
+function RowWords({ row, place, clock }: IQueueRowProps): JSX.Element {
   const now = useNow(clock);
-  const when = sayWhen(row, place, now, trans);
+  const when = sayWhen(row, place, now);
   return (
     <>
-      <span>{sayRow(row, now, trans)}</span>
+      <span>{sayRow(row, now)}</span>
       {when && <span className="jp-dist-quiet">{when}</span>}
     </>
   );

@@ -5,7 +5,8 @@ import type { IQueueModel } from '../../model/queue';
 import { isOwnJob, placesInLine } from '../../model/queueContract';
 import type { IQueueRow } from '../../model/queueContract';
 import { CommandIDs } from '../../model/tokens';
-import { Note } from '../../ui/controls';
+import { trans } from '../../model/trans';
+import { ErrorText, ErrorWithRetry, Note, ShowMore } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { joinFacts } from '../../words/format';
 import { hasNothingToShow, isStale } from '../connectionNote';
@@ -18,11 +19,9 @@ import { useSelection } from './selection';
 /** Rows that are shown at once. */
 const MANY = 50;
 
-/**
- * What runs and waits on this machine, and own jobs that have ended.
- */
+/** What runs and waits on this machine, and own jobs that have ended. */
 export function QueueSection(services: IPanelServices): JSX.Element {
-  const { model, trans } = services;
+  const { model } = services;
   const { queue } = model;
   const rows = useModel(queue, ({ rows }) => rows);
   const ended = useModel(queue, ({ ended }) => ended) ?? [];
@@ -36,15 +35,11 @@ export function QueueSection(services: IPanelServices): JSX.Element {
   // While the connection is lost, the panel says so at its top.
   if (error && !isLost) {
     return (
-      <div className="jp-dist-Body" role="alert">
-        <p className="jp-dist-error">{error.message}</p>
-        {error.hint && <p>{error.hint}</p>}
-        <div className="jp-dist-Actions">
-          <Button small onClick={() => queue.reload()}>
-            {trans.__('Check again')}
-          </Button>
-        </div>
-      </div>
+      <ErrorWithRetry
+        className="jp-dist-Body"
+        error={error}
+        retry={() => queue.reload()}
+      />
     );
   }
   if (!rows) {
@@ -70,7 +65,13 @@ export function QueueSection(services: IPanelServices): JSX.Element {
       {rows.length > 0 && (
         <QueueList {...services} rows={rows} selection={selection} />
       )}
-      {!rows.some(isOwnJob) && !ended.length && <Introduction {...services} />}
+      {!rows.some(isOwnJob) && !ended.length && (
+        <p>
+          {trans.__(
+            'A job is a command, a script or a notebook that starts as soon as its GPUs are free, and goes on when you close JupyterLab.'
+          )}
+        </p>
+      )}
       {ended.length > 0 && (
         <EndedJobs {...services} jobs={ended} selection={selection} />
       )}
@@ -92,7 +93,7 @@ interface IQueueListProps extends IPanelServices {
 }
 
 function QueueList(props: IQueueListProps): JSX.Element {
-  const { rows, model, trans } = props;
+  const { rows, model } = props;
   const [isUnfolded, setUnfolded] = useState(false);
   const isLost = useModel(model, isStale);
   const places = placesInLine(rows);
@@ -114,42 +115,23 @@ function QueueList(props: IQueueListProps): JSX.Element {
           />
         ))}
       </ul>
-      {rows.length > shown.length && (
-        <button
-          className="jp-dist-Link"
-          type="button"
-          onClick={() => setUnfolded(true)}
-        >
-          {trans.__('Show %1 more', rows.length - shown.length)}
-        </button>
-      )}
+      <ShowMore
+        count={rows.length - shown.length}
+        show={() => setUnfolded(true)}
+      />
     </>
   );
 }
 
-/** What a job is, for those who have none. */
-function Introduction({ trans }: IPanelServices): JSX.Element {
-  return (
-    <div className="jp-dist-QueueIntroduction">
-      <p>
-        {trans.__(
-          'A job is a command, a script or a notebook that starts as soon as its GPUs are free, and goes on when you close JupyterLab.'
-        )}
-      </p>
-    </div>
-  );
-}
-
 /** Why the last action failed, until it is dismissed or another one is sent. */
-function ActionError({ model, trans }: IPanelServices): JSX.Element | null {
+function ActionError({ model }: IPanelServices): JSX.Element | null {
   const error = useModel(model.queue, ({ actionError }) => actionError);
   if (!error) {
     return null;
   }
   return (
     <Note kind="error">
-      <p className="jp-dist-error">{error.message}</p>
-      {error.hint && <p>{error.hint}</p>}
+      <ErrorText error={error} />
       <Button small onClick={() => model.queue.dismissError()}>
         {trans.__('Dismiss')}
       </Button>
@@ -157,13 +139,8 @@ function ActionError({ model, trans }: IPanelServices): JSX.Element | null {
   );
 }
 
-/**
- * What stands beside the section's title: `1 running · 2 waiting`, of own and others' jobs.
- */
-export function QueueSummary({
-  model,
-  trans
-}: IPanelServices): JSX.Element | null {
+/** What stands beside the section's title: `1 running · 2 waiting`, of own and others' jobs. */
+export function QueueSummary({ model }: IPanelServices): JSX.Element | null {
   const isEmpty = useModel(model, hasNothingToShow);
   const running = useModel(model.queue, countRunning);
   const waiting = useModel(model.queue, countWaiting);

@@ -1,6 +1,6 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
+import { trans } from '../../model/trans';
 import { MenuButton } from '../../ui/controls';
 import { below } from '../../ui/menu';
 import type { IMenuPlace } from '../../ui/menu';
@@ -25,14 +25,11 @@ interface IRowFrameProps {
   drag?: DragProps;
   /** The state in words, and when. */
   children: React.ReactNode;
-  trans: TranslationBundle;
 }
 
-/**
- * Two lines and a menu.
- */
+/** Two lines and a menu. */
 export function RowFrame(props: IRowFrameProps): JSX.Element {
-  const { name, place, mood, title, openMenu, isPicked, drag, trans } = props;
+  const { name, place, mood, title, openMenu, isPicked, drag } = props;
   const classes = [
     'jp-dist-QueueRow',
     `jp-mod-${mood}`,

@@ -2,9 +2,7 @@ import { useEffect, useRef, useState } from 'react';
 
 import type { IQueueRow } from '../../model/queueContract';
 
-/**
- * The jobs that are selected, by their labels.
- */
+/** The jobs that are selected, by their labels. */
 export interface ISelection {
   has(job: string): boolean;
   toggle(job: string): void;

@@ -5,42 +5,33 @@ import type {
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import { ITranslator } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { MessageLoop } from '@lumino/messaging';
 
 import { poolOf } from '../../model/contract';
 import type { IPool, IRank } from '../../model/contract';
-import {
-  CommandIDs,
-  ICurrentNotebook,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../../model/tokens';
+import { CommandIDs, ICurrentNotebook, IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { insertCode } from '../../ui/codeCells';
 import { askKill } from '../../ui/dialogs';
 import { addToPalette } from '../../ui/palette';
 import { showTexts } from '../../ui/textDialog';
 import { loadLog, loadStacks } from '../../words/rankTexts';
 
-/**
- * What can be done with one rank, beside what is done with all.
- */
+/** What can be done with one rank, beside what is done with all. */
 export const ranksPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:ranks',
   description: 'Adds commands for single ranks: kill, stack, log, own cells.',
   autoStart: true,
-  requires: [IPoolsModel, ICurrentNotebook, ITranslator],
+  requires: [IPoolsModel, ICurrentNotebook],
   optional: [INotebookTracker, ICommandPalette],
   activate: (
     { commands, shell }: JupyterFrontEnd,
     model: IPoolsModel,
     current: ICurrentNotebook,
-    translator: ITranslator,
     tracker: INotebookTracker | null,
     palette: ICommandPalette | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const find = (args: Args) => findRank(args, model, current);
     // Without a rank there is nothing that these could be about.
     const isVisible = ({ rank }: Args) => rank !== undefined;
@@ -54,7 +45,7 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
       isEnabled: args => isAlive(find(args)),
       execute: async args => {
         const { pool, rank } = find(args);
-        if (pool && rank && (await askKill(rank.rank, trans))) {
+        if (pool && rank && (await askKill(rank.rank))) {
           await model.kill(pool.id, [rank.rank]);
         }
       }
@@ -82,10 +73,8 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
               loadStacks(
                 model,
                 pool,
-                ranks.map(({ rank }) => rank),
-                trans
-              ),
-            trans
+                ranks.map(({ rank }) => rank)
+              )
           }
         );
       }
@@ -99,8 +88,7 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
         const { pool, rank } = find(args);
         if (pool && rank) {
           await showTexts(trans.__('Log of rank %1', rank.rank), {
-            load: () => loadLog(model, pool, rank.rank, trans),
-            trans
+            load: () => loadLog(model, pool, rank.rank)
           });
         }
       }
@@ -137,7 +125,7 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
     current.changed.connect(() =>
       ours.forEach(id => commands.notifyCommandChanged(id))
     );
-    addToPalette(palette, trans, [CommandIDs.showStacks]);
+    addToPalette(palette, [CommandIDs.showStacks]);
   }
 };
 

@@ -1,5 +1,6 @@
 import React, { memo } from 'react';
 
+import { trans } from '../../model/trans';
 import { colourOf } from '../../ui/meters';
 import { below } from '../../ui/menu';
 import { useModel } from '../../ui/useModel';
@@ -16,22 +17,20 @@ interface IRankCellProps extends IRankProps {
   choose: (rank: number) => void;
 }
 
-/**
- * One rank of many: its number and colour, what it does as a shape, and how busy its device is.
- */
+/** One rank of many: its number and colour, what it does as a shape, and how busy its device is. */
 export const RankCell = memo(function RankCell(
   props: IRankCellProps
 ): JSX.Element {
-  const { poolId, rank, isEnding, telemetry, trans } = props;
+  const { poolId, rank, isEnding, telemetry } = props;
   const mood = useModel(telemetry, telemetry =>
     moodOf(rank, telemetry.rank(poolId, rank.rank), isEnding)
   );
   const state = useModel(telemetry, telemetry => {
     const reading = telemetry.rank(poolId, rank.rank);
-    return sayState(rank, reading, isEnding, null, trans);
+    return sayState(rank, reading, isEnding, null);
   });
   const load = useModel(telemetry, () => loadOf(props)) ?? 0;
-  const name = nameOf(rank, trans);
+  const name = nameOf(rank);
   const open = (owner: HTMLElement) =>
     openRankMenu(props, poolId, rank.rank, below(owner));
   return (
@@ -45,7 +44,7 @@ export const RankCell = memo(function RankCell(
         data-rank={rank.rank}
         tabIndex={props.isCurrent ? 0 : -1}
         aria-haspopup="menu"
-        aria-label={joinFacts([name, placeOf(rank, trans), state])}
+        aria-label={joinFacts([name, placeOf(rank), state])}
         onClick={event => open(event.currentTarget)}
         onContextMenu={event => {
           if (!event.shiftKey) {
@@ -83,15 +82,15 @@ function loadOf({ poolId, rank, telemetry }: IRankProps): number | null {
 
 /** Everything that a tile shows, in lines. */
 function describe(props: IRankProps): string {
-  const { poolId, rank, isEnding, telemetry, clock, trans } = props;
+  const { poolId, rank, isEnding, telemetry, clock } = props;
   const reading = telemetry.rank(poolId, rank.rank);
   const { usage } = reading;
   const load = loadOf(props);
   const isOnGpu = gpuOf(rank) !== null;
   const memory = isOnGpu ? usage?.allocated : usage?.memory;
   return [
-    `${nameOf(rank, trans)} · ${placeOf(rank, trans)}`,
-    sayState(rank, reading, isEnding, clock.now(), trans),
+    `${nameOf(rank)} · ${placeOf(rank)}`,
+    sayState(rank, reading, isEnding, clock.now()),
     load === null
       ? ''
       : isOnGpu
@@ -100,8 +99,8 @@ function describe(props: IRankProps): string {
     typeof memory !== 'number'
       ? ''
       : isOnGpu
-        ? trans.__('%1 allocated', formatBytes(memory, trans))
-        : trans.__('%1 of memory', formatBytes(memory, trans)),
+        ? trans.__('%1 allocated', formatBytes(memory))
+        : trans.__('%1 of memory', formatBytes(memory)),
     rank.pid === null ? '' : namePid(rank.pid)
   ]
     .filter(Boolean)

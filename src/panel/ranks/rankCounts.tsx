@@ -1,8 +1,8 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
 import type { IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
+import { trans } from '../../model/trans';
 import { isSame, useModel } from '../../ui/useModel';
 import { moodOf } from '../../words/rankWords';
 import type { Mood } from '../../words/rankWords';
@@ -21,14 +21,11 @@ const ORDER: Mood[] = [
 interface IRankCountsProps {
   pool: IPool;
   telemetry: ITelemetry;
-  trans: TranslationBundle;
 }
 
-/**
- * How many ranks do what, which is also what the shapes in the grid mean.
- */
+/** How many ranks do what, which is also what the shapes in the grid mean. */
 export function RankCounts(props: IRankCountsProps): JSX.Element {
-  const { pool, telemetry, trans } = props;
+  const { pool, telemetry } = props;
   const isEnding = pool.state !== 'RUNNING';
   const counts = useModel(
     telemetry,
@@ -46,7 +43,7 @@ export function RankCounts(props: IRankCountsProps): JSX.Element {
         count === 0 ? null : (
           <span key={ORDER[index]}>
             <MoodShape mood={ORDER[index]} />
-            {sayMood(ORDER[index], count, trans)}
+            {sayMood(ORDER[index], count)}
           </span>
         )
       )}
@@ -54,7 +51,7 @@ export function RankCounts(props: IRankCountsProps): JSX.Element {
   );
 }
 
-function sayMood(mood: Mood, count: number, trans: TranslationBundle): string {
+function sayMood(mood: Mood, count: number): string {
   switch (mood) {
     case 'dead':
       return trans.__('%1 dead', count);

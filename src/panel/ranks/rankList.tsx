@@ -1,6 +1,7 @@
 import React, { useCallback, useRef, useState } from 'react';
 
 import type { IPool, IRank } from '../../model/contract';
+import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
 import { saySpan } from '../../words/load';
 import { isStale } from '../connectionNote';
@@ -16,11 +17,9 @@ import type { IRankProps } from './rankTile';
 /** As many ranks have a tile; of more each has a small cell. */
 const MOST_TILES = 16;
 
-/**
- * Every rank of a pool.
- */
+/** Every rank of a pool. */
 export function RankList(props: IPanelServices & { pool: IPool }): JSX.Element {
-  const { pool, model, trans } = props;
+  const { pool, model } = props;
   const className = useModel(model, isStale)
     ? 'jp-dist-Ranks jp-mod-stale'
     : 'jp-dist-Ranks';
@@ -31,14 +30,14 @@ export function RankList(props: IPanelServices & { pool: IPool }): JSX.Element {
   return (
     <>
       {pool.ranks.some(rank => gpuOf(rank) === null) && (
-        <p className="jp-dist-quiet">{saySpan('cpu', span, trans)}</p>
+        <p className="jp-dist-quiet">{saySpan('cpu', span)}</p>
       )}
       {byNode(pool).map(({ node, ranks }) => (
         <React.Fragment key={node}>
           {node && (
             <p className="jp-dist-NodeHead">
-              <strong title={sayEngine(pool, trans)}>{node}</strong>
-              <span className="jp-dist-quiet">{sayNode(ranks, trans)}</span>
+              <strong title={sayEngine(pool)}>{node}</strong>
+              <span className="jp-dist-quiet">{sayNode(ranks)}</span>
             </p>
           )}
           <ul
@@ -57,13 +56,11 @@ export function RankList(props: IPanelServices & { pool: IPool }): JSX.Element {
   );
 }
 
-/**
- * Very many ranks: a small cell for each.
- */
+/** Very many ranks: a small cell for each. */
 function RankGrid(
   props: IPanelServices & { pool: IPool; className: string; span: number }
 ): JSX.Element {
-  const { pool, model, trans } = props;
+  const { pool, model } = props;
   const list = useRef<HTMLUListElement>(null);
   const [chosen, setChosen] = useState(0);
   // A pool that goes on without a node has fewer ranks.
@@ -90,7 +87,7 @@ function RankGrid(
 
   return (
     <>
-      <RankCounts pool={pool} telemetry={model.telemetry} trans={trans} />
+      <RankCounts pool={pool} telemetry={model.telemetry} />
       <ul
         ref={list}
         className={`${props.className} jp-mod-many`}
@@ -116,12 +113,12 @@ function propsOf(
   span: number,
   props: IPanelServices & { pool: IPool }
 ): IRankProps {
-  const { pool, model, commands, clock, trans } = props;
+  const { pool, model, commands, clock } = props;
   const isEnding = pool.state !== 'RUNNING';
   const { telemetry } = model;
   return {
     ...{ poolId: pool.id, rank, isEnding, span },
-    ...{ telemetry, commands, clock, trans }
+    ...{ telemetry, commands, clock }
   };
 }
 

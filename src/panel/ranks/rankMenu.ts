@@ -1,19 +1,17 @@
 import { Menu } from '@lumino/widgets';
 
 import { CommandIDs } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { makeMenu } from '../../ui/menu';
 import type { IMenuPlace, IMenuServices } from '../../ui/menu';
 
-/**
- * What can be done with one rank.
- */
+/** What can be done with one rank. */
 export function openRankMenu(
   services: IMenuServices,
   pool: string,
   rank: number,
   place: IMenuPlace
 ): void {
-  const { trans } = services;
   const args = { pool, rank };
   const menu = makeMenu(services, place);
   menu.addItem({ command: CommandIDs.interruptRanks, args });
@@ -31,15 +29,12 @@ export function openRankMenu(
   menu.open(place.x, place.y);
 }
 
-/**
- * What can be done with a pool beside what its buttons do.
- */
+/** What can be done with a pool beside what its buttons do. */
 export function openPoolMenu(
   services: IMenuServices,
   pool: string,
   place: IMenuPlace
 ): void {
-  const { trans } = services;
   const menu = makeMenu(services, place);
   menu.addItem({ command: CommandIDs.showStacks, args: { pool } });
   addCode(menu, services, trans.__('Insert Code'), [

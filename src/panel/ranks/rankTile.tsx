@@ -1,9 +1,9 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import React, { memo } from 'react';
 
 import type { IRank } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
+import { trans } from '../../model/trans';
 import { useNow } from '../../ui/clock';
 import type { Clock } from '../../ui/clock';
 import { startCellDrag } from '../../ui/codeCells';
@@ -33,18 +33,15 @@ export interface IRankProps {
   telemetry: ITelemetry;
   commands: CommandRegistry;
   clock: Clock;
-  trans: TranslationBundle;
 }
 
-/**
- * One rank: where it sits, what it does, and a menu of what can be done with it.
- */
+/** One rank: where it sits, what it does, and a menu of what can be done with it. */
 export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
-  const { poolId, rank, isEnding, telemetry, trans } = props;
+  const { poolId, rank, isEnding, telemetry } = props;
   const mood = useModel(telemetry, telemetry =>
     moodOf(rank, telemetry.rank(poolId, rank.rank), isEnding)
   );
-  const name = nameOf(rank, trans);
+  const name = nameOf(rank);
   const Words = isTimed(mood) ? TimedWords : FixedWords;
   return (
     <li
@@ -79,7 +76,7 @@ export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
           {name}
         </strong>
         <span className="jp-dist-quiet" title={rank.gpu?.name ?? rank.node}>
-          {placeOf(rank, trans)}
+          {placeOf(rank)}
         </span>
       </div>
       <div className="jp-dist-RankTile-state">
@@ -96,13 +93,13 @@ export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
 });
 
 function TimedWords(props: IRankProps): JSX.Element {
-  const { poolId, rank, isEnding, telemetry, clock, trans } = props;
+  const { poolId, rank, isEnding, telemetry, clock } = props;
   const reading = telemetry.rank(poolId, rank.rank);
-  return <>{sayState(rank, reading, isEnding, useNow(clock), trans)}</>;
+  return <>{sayState(rank, reading, isEnding, useNow(clock))}</>;
 }
 
 function FixedWords(props: IRankProps): JSX.Element {
-  const { poolId, rank, isEnding, telemetry, trans } = props;
+  const { poolId, rank, isEnding, telemetry } = props;
   const reading = telemetry.rank(poolId, rank.rank);
-  return <>{sayState(rank, reading, isEnding, null, trans)}</>;
+  return <>{sayState(rank, reading, isEnding, null)}</>;
 }

@@ -1,9 +1,9 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
 import type { IGpuRef, IRank } from '../../model/contract';
 import type { IUsage } from '../../model/gpuContract';
 import type { ITelemetry } from '../../model/telemetry';
+import { trans } from '../../model/trans';
 import { Bar, Percent } from '../../ui/meters';
 import { Sparkline } from '../../ui/sparkline';
 import { useModel } from '../../ui/useModel';
@@ -15,16 +15,13 @@ interface IRankUseProps {
   /** Seconds that a curve reaches back. */
   span: number;
   telemetry: ITelemetry;
-  trans: TranslationBundle;
   /** The button of the menu. */
   children: React.ReactNode;
 }
 
-/**
- * How busy a rank's GPU is, or the CPU with it, and what memory it has.
- */
+/** How busy a rank's GPU is, or the CPU with it, and what memory it has. */
 export function RankUse(props: IRankUseProps): JSX.Element {
-  const { poolId, rank, span, telemetry, trans, children } = props;
+  const { poolId, rank, span, telemetry, children } = props;
   const { usage, curve } = useModel(telemetry, telemetry =>
     telemetry.rank(poolId, rank.rank)
   );
@@ -58,14 +55,13 @@ export function RankUse(props: IRankUseProps): JSX.Element {
               : trans.__('100 % is one core')
           }
           value={load}
-          trans={trans}
         >
           {load !== null && trans.__('%1 %', Math.round(load))}
         </Percent>
       </div>
       <div className="jp-dist-RankTile-use jp-dist-quiet">
         <span>
-          {usage && <Memory rank={rank} usage={usage} trans={trans} />}
+          {usage && <Memory rank={rank} usage={usage} />}
           {rank.pid !== null && <span>{namePid(rank.pid)}</span>}
         </span>
         {children}
@@ -82,11 +78,10 @@ export function gpuOf({ gpu, device }: IRank): IGpuRef | null {
 interface IMemoryProps {
   rank: IRank;
   usage: IUsage;
-  trans: TranslationBundle;
 }
 
 /** What torch has on the GPU; on the CPU, what the process has. */
-function Memory({ rank, usage, trans }: IMemoryProps): JSX.Element | null {
+function Memory({ rank, usage }: IMemoryProps): JSX.Element | null {
   const { memory, allocated, reserved } = usage;
   if (!gpuOf(rank)) {
     return memory === null ? null : (
@@ -95,15 +90,15 @@ function Memory({ rank, usage, trans }: IMemoryProps): JSX.Element | null {
           'Memory of the process; pages that ranks share count once'
         )}
       >
-        {formatBytes(memory, trans)}
+        {formatBytes(memory)}
       </span>
     );
   }
   if (allocated === null) {
     return null;
   }
-  const used = formatBytes(allocated, trans);
-  const held = formatBytes(reserved ?? allocated, trans);
+  const used = formatBytes(allocated);
+  const held = formatBytes(reserved ?? allocated);
   return (
     <span title={trans.__('%1 allocated, %2 reserved by PyTorch', used, held)}>
       {used}

@@ -3,16 +3,15 @@ import React, { useState } from 'react';
 
 import { variablesOf } from '../../model/draft';
 import type { IVariable } from '../../model/draft';
-import { focusFirst } from '../../ui/controls';
+import { trans } from '../../model/trans';
+import { focusFirst, Link } from '../../ui/controls';
 import type { IWidgetProps } from './props';
 
 const EMPTY: IVariable = { name: '', value: '' };
 
-/**
- * Environment variables, a row each.
- */
+/** Environment variables, a row each. */
 export function EnvField(props: IWidgetProps): JSX.Element {
-  const { aria, field, value, onChange, trans } = props;
+  const { aria, field, value, onChange } = props;
   const variables = variablesOf(value);
   const [isAdding, setIsAdding] = useState(false);
   const set = (variables: IVariable[]) =>
@@ -25,16 +24,14 @@ export function EnvField(props: IWidgetProps): JSX.Element {
     <fieldset className="jp-dist-Env">
       <legend>
         {field.title}
-        <button
-          className="jp-dist-Link"
-          type="button"
+        <Link
           onClick={() => {
             setIsAdding(true);
             set([...variables, EMPTY]);
           }}
         >
           {trans.__('Add variable')}
-        </button>
+        </Link>
       </legend>
       {variables.map((variable, index) => (
         <div key={index} className="jp-dist-Env-row">

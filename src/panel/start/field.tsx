@@ -23,9 +23,7 @@ export function isKnown(field: IStartField): boolean {
   return field['x-widget'] in WIDGETS;
 }
 
-/**
- * One field of the start form: its label, its control, and what is wrong.
- */
+/** One field of the start form: its label, its control, and what is wrong. */
 export function Field(props: IFieldProps): JSX.Element {
   const { field, error } = props;
   const id = useId();

@@ -1,13 +1,14 @@
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import React from 'react';
 
+import { trans } from '../../model/trans';
 import type { IWidgetProps } from './props';
 
 const GIB = 2 ** 30;
 
 /** One of several; the server's own choice is the default. */
 export function ChoiceField(props: IWidgetProps): JSX.Element {
-  const { id, aria, field, value, onChange, trans } = props;
+  const { id, aria, field, value, onChange } = props;
   const options = field.oneOf ?? [];
   const standard = options.some(option => option.const === field.default)
     ? String(field.default)
@@ -59,7 +60,7 @@ export function NumberField(props: IWidgetProps): JSX.Element {
 
 /** Memory, in GiB. */
 export function BytesField(props: IWidgetProps): JSX.Element {
-  return <Amount {...props} unit={props.trans.__('GiB')} size={GIB} />;
+  return <Amount {...props} unit={trans.__('GiB')} size={GIB} />;
 }
 
 interface IAmountProps extends IWidgetProps {
@@ -70,7 +71,7 @@ interface IAmountProps extends IWidgetProps {
 
 /** A number that may be left out. */
 function Amount(props: IAmountProps): JSX.Element {
-  const { id, aria, field, value, onChange, unit, size, trans } = props;
+  const { id, aria, field, value, onChange, unit, size } = props;
   const standard = typeof field.default === 'number' ? field.default : null;
   const scaled = (value: number | undefined) =>
     value === undefined ? undefined : value / size;

@@ -10,6 +10,8 @@ import type {
 } from '../../model/contract';
 import { toChoice, errorsOf } from '../../model/draft';
 import { CommandIDs } from '../../model/tokens';
+import { trans } from '../../model/trans';
+import { Link } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { joinSentences } from '../../words/format';
 import { startCode } from '../../words/startCode';
@@ -22,11 +24,9 @@ interface IStartFormProps extends IPanelServices {
   label: string;
 }
 
-/**
- * Asks for what the server's schema names, and starts a pool with it.
- */
+/** Asks for what the server's schema names, and starts a pool with it. */
 export function StartForm(props: IStartFormProps): JSX.Element {
-  const { model, current, start, commands, trans, label } = props;
+  const { model, current, start, commands, label } = props;
   // It follows the settings, and which GPUs are free.
   const preferred = useModel(model, ({ defaultRanks }) => defaultRanks);
   const free = useModel(model.telemetry, () => model.defaultRanks);
@@ -39,7 +39,7 @@ export function StartForm(props: IStartFormProps): JSX.Element {
   const isLoading = useModel(start, start => start.isLoading);
   useEffect(() => void start.load(), [start]);
 
-  const wrong = errorsOf(schema, draft, offer, trans);
+  const wrong = errorsOf(schema, draft, offer);
   const choice = toChoice(schema, draft, offer);
   const args = { choice: choice as ReadonlyPartialJSONObject };
   const canStart = useModel(current, () =>
@@ -116,7 +116,7 @@ export function StartForm(props: IStartFormProps): JSX.Element {
           title={trans.__('Insert a cell that starts the same ranks')}
           disabled={!isRight}
           onClick={() => {
-            const source = startCode(choice, trans);
+            const source = startCode(choice);
             void commands.execute(CommandIDs.insertCode, { source });
           }}
         >
@@ -151,15 +151,14 @@ interface IMoreOptionsProps extends IPanelServices {
 
 /** What few need; an error in there opens it. */
 function MoreOptions(props: IMoreOptionsProps): JSX.Element {
-  const { chosen, hasError, children, trans } = props;
+  const { chosen, hasError, children } = props;
   const [isWanted, setIsWanted] = useState(false);
   const isOpen = isWanted || hasError;
   const id = useId();
   return (
     <>
-      <button
-        className="jp-dist-Link jp-dist-StartForm-more"
-        type="button"
+      <Link
+        className="jp-dist-StartForm-more"
         aria-expanded={isOpen}
         aria-controls={isOpen ? id : undefined}
         onClick={() => setIsWanted(!isOpen)}
@@ -167,7 +166,7 @@ function MoreOptions(props: IMoreOptionsProps): JSX.Element {
         {chosen
           ? trans.__('More options (%1 chosen)', chosen)
           : trans.__('More options')}
-      </button>
+      </Link>
       {isOpen && (
         <div id={id} className="jp-dist-StartForm-fields">
           {children}

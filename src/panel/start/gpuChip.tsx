@@ -1,4 +1,3 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useId } from 'react';
 
 import { labelOf } from '../../model/cards';
@@ -6,6 +5,7 @@ import type { IGpu } from '../../model/gpuContract';
 import { obstacles } from '../../model/gpuUse';
 import type { IReading } from '../../model/reading';
 import { serverTime } from '../../model/serverTime';
+import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
 import { formatBytes, formatMoment } from '../../words/format';
 import {
@@ -22,11 +22,9 @@ interface IGpuChipProps extends IWidgetProps {
   onPick: (isPicked: boolean) => void;
 }
 
-/**
- * A GPU that can be picked, with what is free of it; or who has it.
- */
+/** A GPU that can be picked, with what is free of it; or who has it. */
 export function GpuChip(props: IGpuChipProps): JSX.Element {
-  const { gpu, isPicked, onPick, model, current, draft, aria, trans } = props;
+  const { gpu, isPicked, onPick, model, current, draft, aria } = props;
   const own = useModel(current, ({ pool }) => pool);
   const pools = useModel(model, ({ pools }) => pools);
   const known = { pools, own };
@@ -67,23 +65,19 @@ export function GpuChip(props: IGpuChipProps): JSX.Element {
       )}
       <span id={id} className="jp-dist-Chip-free">
         {lease && !isShared
-          ? sayLessees(lease, known, trans)
+          ? sayLessees(lease, known)
           : users.length
             ? sayUserShortly(users[0])
-            : sayFree(gpu, reading, trans)}
+            : sayFree(gpu, reading)}
       </span>
     </label>
   );
 }
 
-function sayFree(
-  { memory_total }: IGpu,
-  { values }: IReading,
-  trans: TranslationBundle
-): string {
+function sayFree({ memory_total }: IGpu, { values }: IReading): string {
   const used = values.memory_used;
   return typeof used === 'number' && memory_total > 0
-    ? trans.__('%1 free', formatBytes(Math.max(0, memory_total - used), trans))
+    ? trans.__('%1 free', formatBytes(Math.max(0, memory_total - used)))
     : trans.__('free memory unknown');
 }
 
@@ -91,12 +85,12 @@ function sayFree(
 function explain(
   reading: IReading,
   known: IKnownPools,
-  { gpu, trans }: IGpuChipProps
+  { gpu }: IGpuChipProps
 ): string {
   const since = reading.lease?.since;
   return [
     gpu.name,
-    sayLeaseholder(reading, [], known, trans),
+    sayLeaseholder(reading, [], known),
     since && trans.__('Since %1', formatMoment(since, serverTime()))
   ]
     .filter(Boolean)

@@ -2,16 +2,15 @@ import React from 'react';
 
 import { labelOf } from '../../model/cards';
 import { pickedGpus } from '../../model/draft';
-import { focusFirst } from '../../ui/controls';
+import { trans } from '../../model/trans';
+import { focusFirst, Link } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { GpuChip } from './gpuChip';
 import type { IWidgetProps } from './props';
 
-/**
- * The GPUs of the machine, to pick from; with none picked the server takes free ones.
- */
+/** The GPUs of the machine, to pick from; with none picked the server takes free ones. */
 export function GpusField(props: IWidgetProps): JSX.Element | null {
-  const { model, schema, draft, field, onChange, trans } = props;
+  const { model, schema, draft, field, onChange } = props;
   const gpus = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
   const isLost = useModel(
     model,
@@ -38,9 +37,7 @@ export function GpusField(props: IWidgetProps): JSX.Element | null {
       <legend>
         {field.title}
         {picked.length ? (
-          <button
-            className="jp-dist-Link"
-            type="button"
+          <Link
             onClick={({ currentTarget }) => {
               // This button goes, and the focus would with it.
               focusFirst(currentTarget.closest('fieldset'), 'input');
@@ -48,7 +45,7 @@ export function GpusField(props: IWidgetProps): JSX.Element | null {
             }}
           >
             {trans.__('Clear')}
-          </button>
+          </Link>
         ) : (
           <span className="jp-dist-quiet">{trans.__('Any free GPU')}</span>
         )}

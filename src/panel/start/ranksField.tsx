@@ -3,14 +3,13 @@ import React from 'react';
 
 import { pickedGpus, ranksOf } from '../../model/draft';
 import { countFree } from '../../model/gpuUse';
+import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
 import type { IWidgetProps } from './props';
 
-/**
- * How many ranks, and what it means if there are fewer GPUs.
- */
+/** How many ranks, and what it means if there are fewer GPUs. */
 export function RanksField(props: IWidgetProps): JSX.Element {
-  const { id, aria, schema, field, draft, offer, trans } = props;
+  const { id, aria, schema, field, draft, offer } = props;
   const { minimum = 1, maximum = Infinity } = field;
   const ranks = ranksOf(schema, draft, offer);
   const count = ranks ?? 0;
@@ -65,7 +64,7 @@ export function RanksField(props: IWidgetProps): JSX.Element {
 
 /** Ranks and GPUs of different number, in words. */
 function Fit(props: IWidgetProps & { ranks: number }): JSX.Element | null {
-  const { model, schema, draft, ranks, trans } = props;
+  const { model, schema, draft, ranks } = props;
   const picked = pickedGpus(schema, draft).length;
   const all = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
   const free = useModel(model.telemetry, telemetry =>

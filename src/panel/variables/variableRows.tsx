@@ -1,6 +1,6 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { memo, useState } from 'react';
 
+import { trans } from '../../model/trans';
 import type { IVariable, IVariableForm } from '../../model/variablesContract';
 import { formatBytes } from '../../words/format';
 import {
@@ -18,20 +18,17 @@ interface IVariableRowsProps {
   variable: IVariable;
   /** All ranks that the list is of. */
   ranks: number[];
-  trans: TranslationBundle;
 }
 
-/**
- * One variable: its name, its memory, how it compares; and below, what it is on which ranks.
- */
+/** One variable: its name, its memory, how it compares; and below, what it is on which ranks. */
 export const VariableRows = memo(function VariableRows(
   props: IVariableRowsProps
 ): JSX.Element {
-  const { variable, ranks, trans } = props;
+  const { variable, ranks } = props;
   const { name, content, nbytes, differences, differing } = variable;
   const [isUnfolded, setUnfolded] = useState(false);
-  const { word, meaning } = sayContent(variable, trans);
-  const lines = sayForms(variable, ranks, trans);
+  const { word, meaning } = sayContent(variable);
+  const lines = sayForms(variable, ranks);
   const shown = isUnfolded ? lines : lines.slice(0, MANY);
   const more = differing - differences.length;
   return (
@@ -40,7 +37,7 @@ export const VariableRows = memo(function VariableRows(
         <th scope="row" title={name}>
           {name}
         </th>
-        <td>{formatBytes(nbytes, trans)}</td>
+        <td>{formatBytes(nbytes)}</td>
         <td title={meaning}>{word}</td>
       </tr>
       <tr>
@@ -76,17 +73,13 @@ export const VariableRows = memo(function VariableRows(
 });
 
 /** What it is, in one line where it is the same on all ranks, or in parts of one thing. */
-function sayForms(
-  { forms }: IVariable,
-  ranks: number[],
-  trans: TranslationBundle
-): string[] {
-  const lines = forms.map(form => sayForm(form, trans));
+function sayForms({ forms }: IVariable, ranks: number[]): string[] {
+  const lines = forms.map(form => sayForm(form));
   if (forms.every(({ shard }) => shard) && new Set(lines).size === 1) {
-    return [lines[0], ...forms.map(form => sayShard(form, trans))];
+    return [lines[0], ...forms.map(form => sayShard(form))];
   }
   return forms.map((form, index) =>
-    isOnAll(form, ranks) ? lines[index] : sayOf(form, lines[index], trans)
+    isOnAll(form, ranks) ? lines[index] : sayOf(form, lines[index])
   );
 }
 

@@ -1,11 +1,12 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useState } from 'react';
 
+import { trans } from '../../model/trans';
 import type {
   Content,
   IVariable,
   IVariables
 } from '../../model/variablesContract';
+import { ShowMore } from '../../ui/controls';
 import { VariableRows } from './variableRows';
 
 /** Variables that are shown at once. */
@@ -35,14 +36,11 @@ interface IVariableTableProps {
   words: string;
   /** Whether the variables may be others by now. */
   isOld: boolean;
-  trans: TranslationBundle;
 }
 
-/**
- * The variables in the order that the user chose, below each what it is on which ranks.
- */
+/** The variables in the order that the user chose, below each what it is on which ranks. */
 export function VariableTable(props: IVariableTableProps): JSX.Element {
-  const { list, words, isOld, trans } = props;
+  const { list, words, isOld } = props;
   const [column, setColumn] = useState<Column>('name');
   const [isReversed, setReversed] = useState(false);
   const [isUnfolded, setUnfolded] = useState(false);
@@ -113,19 +111,13 @@ export function VariableTable(props: IVariableTableProps): JSX.Element {
             key={variable.name}
             variable={variable}
             ranks={list.ranks}
-            trans={trans}
           />
         ))}
       </table>
-      {found.length > shown.length && (
-        <button
-          className="jp-dist-Link"
-          type="button"
-          onClick={() => setUnfolded(true)}
-        >
-          {trans.__('Show %1 more', found.length - shown.length)}
-        </button>
-      )}
+      <ShowMore
+        count={found.length - shown.length}
+        show={() => setUnfolded(true)}
+      />
     </>
   );
 }

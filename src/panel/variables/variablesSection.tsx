@@ -2,7 +2,9 @@ import { Button } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
 
 import type { IPool } from '../../model/contract';
+import { trans } from '../../model/trans';
 import type { IVariables } from '../../model/variablesContract';
+import { ErrorWithRetry } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { joinFacts } from '../../words/format';
 import { sayAbsent, sayBusy } from '../../words/variableWords';
@@ -11,11 +13,9 @@ import type { IPanelServices } from '../services';
 import { Sentence } from '../../ui/sentence';
 import { VariableTable } from './variableTable';
 
-/**
- * What the variables of the ranks are, and which are not the same on all of them.
- */
+/** What the variables of the ranks are, and which are not the same on all of them. */
 export function VariablesSection(services: IPanelServices): JSX.Element {
-  const { model, current, trans } = services;
+  const { model, current } = services;
   const pool = useModel(current, ({ pool }) => pool);
   const isEmpty = useModel(model, hasNothingToShow);
   return (
@@ -32,7 +32,7 @@ export function VariablesSection(services: IPanelServices): JSX.Element {
 }
 
 function Content(props: IPanelServices & { pool: IPool }): JSX.Element | null {
-  const { model, variables, pool, trans } = props;
+  const { model, variables, pool } = props;
   const list = useModel(variables, ({ list }) => list);
   const error = useModel(variables, ({ error }) => error);
   const isLost = useModel(model, isStale);
@@ -45,17 +45,7 @@ function Content(props: IPanelServices & { pool: IPool }): JSX.Element | null {
   }, [isLost, variables]);
   // While the connection is lost, the panel says so at its top.
   if (error && !isLost) {
-    return (
-      <div role="alert">
-        <p className="jp-dist-error">{error.message}</p>
-        {error.hint && <p>{error.hint}</p>}
-        <div className="jp-dist-Actions">
-          <Button small onClick={() => variables.reload()}>
-            {trans.__('Check again')}
-          </Button>
-        </div>
-      </div>
-    );
+    return <ErrorWithRetry error={error} retry={() => variables.reload()} />;
   }
   if (!list) {
     return isLost ? null : (
@@ -65,14 +55,9 @@ function Content(props: IPanelServices & { pool: IPool }): JSX.Element | null {
     );
   }
   // Those that run a cell now are known better than those that ran one then.
-  const absent = sayAbsent({ ...list, busy: [] }, trans);
+  const absent = sayAbsent({ ...list, busy: [] });
   if (busy.length) {
-    absent.unshift(
-      sayBusy(
-        busy.map(({ rank }) => rank),
-        trans
-      )
-    );
+    absent.unshift(sayBusy(busy.map(({ rank }) => rank)));
   }
   return (
     <>
@@ -89,7 +74,7 @@ function Content(props: IPanelServices & { pool: IPool }): JSX.Element | null {
 function List(
   props: IPanelServices & { list: IVariables; pool: IPool }
 ): JSX.Element | null {
-  const { list, model, pool, variables, trans } = props;
+  const { list, model, pool, variables } = props;
   const [words, setWords] = useState('');
   const isChecking = useModel(variables, ({ isChecking }) => isChecking);
   const isOld = useModel(variables, ({ isOld }) => isOld);
@@ -136,23 +121,15 @@ function List(
           ))}
         </div>
       )}
-      <VariableTable
-        list={list}
-        words={words}
-        isOld={isOld || isLost}
-        trans={trans}
-      />
+      <VariableTable list={list} words={words} isOld={isOld || isLost} />
     </>
   );
 }
 
-/**
- * What stands beside the section's title: `12 · 1 differs`.
- */
+/** What stands beside the section's title: `12 · 1 differs`. */
 export function VariablesSummary({
   model,
-  variables,
-  trans
+  variables
 }: IPanelServices): JSX.Element | null {
   const list = useModel(variables, ({ list, isOld }) => (isOld ? null : list));
   const isEmpty = useModel(model, hasNothingToShow);

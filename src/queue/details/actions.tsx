@@ -5,6 +5,7 @@ import React, { useState } from 'react';
 
 import { ENDED } from '../../model/queueContract';
 import { CommandIDs } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { jobCommand } from '../../words/submitWords';
 import type { DetailsProps } from './props';
 
@@ -14,7 +15,7 @@ interface IActionsProps extends DetailsProps {
 }
 
 export function Actions(props: IActionsProps): JSX.Element {
-  const { details, model, commands, send, trans } = props;
+  const { details, model, commands, send } = props;
   const { request, notebook, job } = details;
   const { queue } = model;
   const jobs = [job.label];

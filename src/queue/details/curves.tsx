@@ -3,6 +3,7 @@ import React from 'react';
 import { labelOf } from '../../model/cards';
 import type { IGpuUsage } from '../../model/detailsContract';
 import type { IGpu } from '../../model/gpuContract';
+import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
 import { useNow } from '../../ui/clock';
 import { sayLoad } from '../../words/detailsWords';
@@ -15,7 +16,7 @@ const GAP = 4;
 
 /** The load and memory of each GPU during the last attempt. */
 export function Curves(props: DetailsProps): JSX.Element | null {
-  const { details, model, clock, trans } = props;
+  const { details, model, clock } = props;
   const gpus = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
   const now = useNow(clock);
   const attempt = details.attempts.at(-1);
@@ -35,7 +36,7 @@ export function Curves(props: DetailsProps): JSX.Element | null {
       {seen.map(([uuid, usage]) => (
         <GpuCurves
           key={uuid}
-          {...{ usage, start, end, trans }}
+          {...{ usage, start, end }}
           gpu={gpus.find(gpu => gpu.uuid === uuid)}
         />
       ))}
@@ -51,7 +52,7 @@ export function Curves(props: DetailsProps): JSX.Element | null {
   );
 }
 
-interface IGpuCurvesProps extends Pick<DetailsProps, 'trans'> {
+interface IGpuCurvesProps {
   usage: IGpuUsage;
   gpu: IGpu | undefined;
   start: number;
@@ -59,14 +60,14 @@ interface IGpuCurvesProps extends Pick<DetailsProps, 'trans'> {
 }
 
 function GpuCurves(props: IGpuCurvesProps): JSX.Element {
-  const { usage, gpu, trans } = props;
+  const { usage, gpu } = props;
   const { curve, memory_peak } = usage;
   const full = Math.max(gpu?.memory_total ?? 0, memory_peak, 1);
   const name = gpu ? trans.__('GPU %1', labelOf(gpu)) : trans.__('GPU');
-  const load = sayLoad([usage], trans);
+  const load = sayLoad([usage]);
   const memory =
     (memory_peak > 0 || gpu?.memory_total !== 0) &&
-    trans.__('memory up to %1', formatBytes(memory_peak, trans));
+    trans.__('memory up to %1', formatBytes(memory_peak));
   return (
     <div className="jp-dist-Curve">
       <strong>{name}</strong>

@@ -4,6 +4,7 @@ import { labelOf } from '../../model/cards';
 import { serverTime } from '../../model/serverTime';
 import { joinWords } from '../../model/shellWords';
 import { CommandIDs } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
 import { sayAttempt } from '../../words/detailsWords';
 import {
@@ -17,7 +18,7 @@ import type { DetailsProps } from './props';
 
 /** The request, when the job ran, and the result of each attempt. */
 export function Facts(props: DetailsProps): JSX.Element {
-  const { details, model, trans } = props;
+  const { details, model } = props;
   const { job, command, dependencies, variables, attempts } = details;
   const gpus = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
   const now = serverTime();
@@ -29,7 +30,7 @@ export function Facts(props: DetailsProps): JSX.Element {
       ? trans._n('GPU %2', 'GPUs %2', held.length, held.join(', '))
       : job.gpus > 0 && trans._n('%1 GPU', '%1 GPUs', job.gpus),
     job.cpus > 0 && trans._n('%1 CPU core', '%1 CPU cores', job.cpus),
-    job.memory > 0 && trans.__('%1 memory', formatBytes(job.memory, trans))
+    job.memory > 0 && trans.__('%1 memory', formatBytes(job.memory))
   ]);
   const fact = (name: string, value: React.ReactNode) => (
     <React.Fragment key={name}>
@@ -47,7 +48,7 @@ export function Facts(props: DetailsProps): JSX.Element {
       {needs && fact(trans.__('Resources'), needs)}
       {fact(
         trans.__('Time limit'),
-        job.limit === null ? trans.__('none') : formatDuration(job.limit, trans)
+        job.limit === null ? trans.__('none') : formatDuration(job.limit)
       )}
       {fact(trans.__('Submitted'), formatMoment(job.submitted, now))}
       {dependencies.length > 0 &&
@@ -62,7 +63,7 @@ export function Facts(props: DetailsProps): JSX.Element {
           attempts.length > 1
             ? trans.__('Attempt %1', attempt.attempt)
             : trans.__('Run'),
-          sayAttempt(attempt, now, trans)
+          sayAttempt(attempt, now)
         )
       )}
       {job.spec.comment && fact(trans.__('Comment'), job.spec.comment)}

@@ -6,6 +6,7 @@ import React, { useEffect, useState } from 'react';
 import type { IApiError } from '../../model/contract';
 import type { IJobDetails } from '../../model/detailsContract';
 import { ENDED } from '../../model/queueContract';
+import { trans } from '../../model/trans';
 import { Clock, useNow } from '../../ui/clock';
 import { Note, StatePill } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
@@ -67,7 +68,7 @@ export class JobWidget extends ReactWidget {
   }
 
   private readonly _onName = (name: string): void => {
-    this.title.label = this._props.trans.__('Job %1', name);
+    this.title.label = trans.__('Job %1', name);
   };
 
   private readonly _clock = new Clock();
@@ -75,7 +76,7 @@ export class JobWidget extends ReactWidget {
 }
 
 export function JobDetails(props: IJobDetailsProps): JSX.Element {
-  const { job, model, clock, onName, trans } = props;
+  const { job, model, clock, onName } = props;
   const { queue } = model;
   const { details, error } = useDetails(job, queue, clock);
   const name = details && nameJob(details.job.label, details.job.name);
@@ -142,7 +143,7 @@ function moodOf({ job: { state } }: IJobDetails): 'ok' | 'wait' | 'error' {
 }
 
 /** The state, with the time since the start. */
-function Sentence({ details, clock, trans }: DetailsProps): JSX.Element {
+function Sentence({ details, clock }: DetailsProps): JSX.Element {
   const now = useNow(clock);
-  return <p>{sayJob(details.job, now, trans)}</p>;
+  return <p>{sayJob(details.job, now)}</p>;
 }

@@ -2,11 +2,13 @@ import type { INotebookContent } from '@jupyterlab/nbformat';
 import { NotebookModel, StaticNotebook } from '@jupyterlab/notebook';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ServerConnection, type Contents } from '@jupyterlab/services';
-import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
+import type { ITranslator } from '@jupyterlab/translation';
 import { Button, ReactWidget } from '@jupyterlab/ui-components';
 import { JSONExt, type JSONValue } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
 import React from 'react';
+
+import { trans } from '../../model/trans';
 
 /** Shows a notebook while a job writes it, cell by cell; it is read-only. */
 export class LiveNotebook extends StaticNotebook {
@@ -150,7 +152,6 @@ export namespace LiveNotebook {
 export class NotebookHead extends ReactWidget {
   constructor(
     private readonly _job: string,
-    private readonly _trans: TranslationBundle,
     private readonly _open: () => void
   ) {
     super();
@@ -165,7 +166,7 @@ export class NotebookHead extends ReactWidget {
   }
 
   protected render(): JSX.Element {
-    const [job, trans, state] = [this._job, this._trans, this._state];
+    const [job, state] = [this._job, this._state];
     const words = {
       missing: trans.__('Job %1 has not written its notebook yet.', job),
       running: trans.__('Read-only: job %1 is writing this notebook.', job),

@@ -1,10 +1,10 @@
 import type { IRenderMime } from '@jupyterlab/rendermime';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button } from '@jupyterlab/ui-components';
 import React, { useEffect, useMemo, useRef, useState } from 'react';
 
 import type { IJobLines, ILinesQuery } from '../../model/detailsContract';
 import { JobLog } from '../../model/jobLog';
+import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
 import { formatBytes, joinFacts } from '../../words/format';
 import { LogView } from './logView';
@@ -12,7 +12,7 @@ import type { DetailsProps } from './props';
 
 /** A job's output or, if it is in another file, its errors. */
 export function OutputPane(props: DetailsProps): JSX.Element {
-  const { job, details, model, sanitizer, trans } = props;
+  const { job, details, model, sanitizer } = props;
   const { output, error } = details;
   const { requests } = model.queue;
   const [showsErrors, setShowsErrors] = useState(false);
@@ -51,7 +51,7 @@ export function OutputPane(props: DetailsProps): JSX.Element {
           </div>
         )
       }
-      {...{ sanitizer, trans }}
+      {...{ sanitizer }}
     />
   );
 }
@@ -62,12 +62,11 @@ interface ILogPaneProps {
   label: string;
   file: string;
   choice: React.ReactNode;
-  trans: TranslationBundle;
 }
 
 /** A file that a job writes, live, with a search in all of it. */
 function LogPane(props: ILogPaneProps): JSX.Element {
-  const { sanitizer, label, file, choice, trans } = props;
+  const { sanitizer, label, file, choice } = props;
   // eslint-disable-next-line react-hooks/exhaustive-deps -- `read` is a new function each time
   const log = useMemo(() => new JobLog(props.read), [file]);
   const host = useRef<HTMLDivElement>(null);
@@ -98,7 +97,7 @@ function LogPane(props: ILogPaneProps): JSX.Element {
       ? error.message
       : !lines.length
         ? trans.__('Nothing has been printed yet.')
-        : joinFacts([formatBytes(size, trans), file])
+        : joinFacts([formatBytes(size), file])
   );
   const find = async (): Promise<void> => {
     if (!text) {

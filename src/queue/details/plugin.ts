@@ -13,11 +13,8 @@ import { notebookIcon } from '@jupyterlab/ui-components';
 
 import { ApiError } from '../../model/client';
 import { ENDED } from '../../model/queueContract';
-import {
-  CommandIDs,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../../model/tokens';
+import { CommandIDs, IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { addToShell } from '../../ui/addToShell';
 import { ranksIcon } from '../../ui/icons';
 import { JobWidget } from './jobDetails';
@@ -46,7 +43,6 @@ export const detailsPlugin: JupyterFrontEndPlugin<void> = {
     restorer: ILayoutRestorer | null,
     labShell: ILabShell | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const { queue } = model;
     const { sanitizer } = rendermime;
     const jobs = new WidgetTracker<MainAreaWidget<JobWidget>>({
@@ -63,7 +59,7 @@ export const detailsPlugin: JupyterFrontEndPlugin<void> = {
         let widget = jobs.find(({ content }) => content.job === job);
         if (!widget) {
           const content = new JobWidget({
-            ...{ job, model, commands, sanitizer, trans }
+            ...{ job, model, commands, sanitizer }
           });
           widget = new MainAreaWidget({ content });
           widget.id = `jupyter-dist-job-${job}`;
@@ -105,7 +101,7 @@ export const detailsPlugin: JupyterFrontEndPlugin<void> = {
       widget.title.icon = notebookIcon;
       widget.title.closable = true;
       widget.toolbar.hide();
-      const head = new NotebookHead(job, trans, () => {
+      const head = new NotebookHead(job, () => {
         void openFile(path);
         widget.dispose();
       });

@@ -1,5 +1,4 @@
 import type { IRenderMime } from '@jupyterlab/rendermime';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 
 import type { IJobDetails } from '../../model/detailsContract';
@@ -13,7 +12,6 @@ export interface IJobDetailsProps {
   sanitizer: IRenderMime.ISanitizer;
   clock: Clock;
   onName: (name: string) => void;
-  trans: TranslationBundle;
 }
 
 export type DetailsProps = IJobDetailsProps & { details: IJobDetails };

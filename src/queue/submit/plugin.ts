@@ -2,17 +2,12 @@ import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Clipboard, ICommandPalette } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
-import { ITranslator } from '@jupyterlab/translation';
 
 import { ApiError } from '../../model/client';
 import type { IJobs } from '../../model/queueContract';
 import type { IJobRequest, ISubmitSchema } from '../../model/submitContract';
-import {
-  CommandIDs,
-  ICurrentNotebook,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../../model/tokens';
+import { CommandIDs, ICurrentNotebook, IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { notify } from '../../ui/notify';
 import { addToPalette } from '../../ui/palette';
 import { joinSentences } from '../../words/format';
@@ -24,17 +19,15 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:submit-job',
   description: 'Submits jobs to the queue.',
   autoStart: true,
-  requires: [IPoolsModel, ICurrentNotebook, ITranslator],
+  requires: [IPoolsModel, ICurrentNotebook],
   optional: [IDefaultFileBrowser, ICommandPalette],
   activate: (
     { commands, serviceManager },
     model: IPoolsModel,
     current: ICurrentNotebook,
-    translator: ITranslator,
     browser: IDefaultFileBrowser | null,
     palette: ICommandPalette | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const { contents } = serviceManager;
     const { requests } = model.queue;
 
@@ -51,12 +44,10 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
               label: trans.__('Show Queue'),
               callback: () => void commands.execute(CommandIDs.showQueue)
             };
-      notify(
-        joinSentences([saySubmitted(jobs, trans), ...notices]),
-        'success',
-        { autoClose: 10_000, actions: [action] },
-        trans
-      );
+      notify(joinSentences([saySubmitted(jobs), ...notices]), 'success', {
+        autoClose: 10_000,
+        actions: [action]
+      });
     };
 
     commands.addCommand(CommandIDs.submitJob, {
@@ -93,7 +84,7 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
         const schema = requests.submitSchema();
         try {
           const jobs = await askForJobs({
-            ...{ schema, request, gpus, requests, insert, trans }
+            ...{ schema, request, gpus, requests, insert }
           });
           if (jobs) {
             tell(jobs);
@@ -103,11 +94,11 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
             throw error;
           }
           const words = joinSentences([error.message, error.hint]);
-          notify(words, 'error', { autoClose: false }, trans);
+          notify(words, 'error', { autoClose: false });
         }
       }
     });
-    addToPalette(palette, trans, [CommandIDs.submitJob]);
+    addToPalette(palette, [CommandIDs.submitJob]);
     model.changed.connect(() =>
       commands.notifyCommandChanged(CommandIDs.submitJob)
     );

@@ -4,16 +4,12 @@ import { PathExt } from '@jupyterlab/coreutils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import type { INotebookContent } from '@jupyterlab/nbformat';
 import { INotebookTracker } from '@jupyterlab/notebook';
-import { ITranslator } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { poolOf } from '../../model/contract';
 import type { IJobRequest } from '../../model/submitContract';
-import {
-  CommandIDs,
-  IPoolsModel,
-  TRANSLATION_DOMAIN
-} from '../../model/tokens';
+import { CommandIDs, IPoolsModel } from '../../model/tokens';
+import { trans } from '../../model/trans';
 import { addToPalette } from '../../ui/palette';
 import { selectedFile } from '../../ui/selectedFile';
 import { parametersOf } from './notebookParameters';
@@ -25,17 +21,15 @@ export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:run-as-job',
   description: 'Runs notebooks and files as jobs.',
   autoStart: true,
-  requires: [IPoolsModel, ITranslator],
+  requires: [IPoolsModel],
   optional: [IFileBrowserFactory, INotebookTracker, ICommandPalette],
   activate: (
     { commands, serviceManager },
     model: IPoolsModel,
-    translator: ITranslator,
     browsers: IFileBrowserFactory | null,
     notebooks: INotebookTracker | null,
     palette: ICommandPalette | null
   ): void => {
-    const trans = translator.load(TRANSLATION_DOMAIN);
     const { contents } = serviceManager;
 
     const selected = () =>
@@ -135,7 +129,7 @@ export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
-    addToPalette(palette, trans, [
+    addToPalette(palette, [
       CommandIDs.runNotebookAsJob,
       CommandIDs.runFileAsJob
     ]);

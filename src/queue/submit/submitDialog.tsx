@@ -1,5 +1,4 @@
 import { Dialog } from '@jupyterlab/apputils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import React from 'react';
@@ -11,6 +10,7 @@ import { draftOf, type IJobDraft } from '../../model/jobDraft';
 import type { JobRequests } from '../../model/queue';
 import type { IJobs } from '../../model/queueContract';
 import type { IJobRequest, ISubmitSchema } from '../../model/submitContract';
+import { trans } from '../../model/trans';
 import { Refusal, SubmitForm } from './submitForm';
 
 interface ISubmitDialogOptions {
@@ -23,7 +23,6 @@ interface ISubmitDialogOptions {
     label: string;
     execute: (request: IJobRequest, schema: ISubmitSchema) => void;
   };
-  trans: TranslationBundle;
 }
 
 const FORM = '.jp-dist-SubmitForm';
@@ -69,12 +68,12 @@ class SubmitBody extends ReactWidget {
 
   protected render(): JSX.Element {
     const { schema, refusal } = this;
-    const { gpus, request, requests, trans } = this._options;
+    const { gpus, request, requests } = this._options;
     if (schema) {
       this._draft ??= draftOf(schema, request);
       return (
         <SubmitForm
-          {...{ schema, gpus, requests, refusal, trans }}
+          {...{ schema, gpus, requests, refusal }}
           draft={this._draft}
           onChange={this._onChange}
         />
@@ -107,7 +106,7 @@ class SubmitDialog extends Dialog<unknown> {
     private readonly _options: ISubmitDialogOptions,
     private readonly _form: SubmitBody
   ) {
-    const { insert, trans } = _options;
+    const { insert } = _options;
     super({
       title: trans.__('Submit a job'),
       body: _form,

@@ -1,4 +1,3 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button, HTMLSelect } from '@jupyterlab/ui-components';
 import React, { useId, useState } from 'react';
 
@@ -6,6 +5,7 @@ import { labelOf } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
 import type { IJobDraft, IParameter } from '../../model/jobDraft';
 import type { ISubmitField } from '../../model/submitContract';
+import { trans } from '../../model/trans';
 import { focusFirst } from '../../ui/controls';
 
 interface ISubmitFieldProps {
@@ -15,7 +15,6 @@ interface ISubmitFieldProps {
   change: (draft: IJobDraft) => void;
   error: string | null;
   gpus: readonly IGpu[];
-  trans: TranslationBundle;
 }
 
 /** Connects a control to its label, error and description. */
@@ -117,7 +116,7 @@ function LinesWidget(props: IWidgetProps): JSX.Element {
 }
 
 function ChoiceWidget(props: IWidgetProps): JSX.Element {
-  const { name, field, draft, aria, trans } = props;
+  const { name, field, draft, aria } = props;
   return (
     <HTMLSelect
       {...aria}
@@ -148,7 +147,7 @@ function FlagWidget({ name, draft, change, aria }: IWidgetProps): JSX.Element {
 }
 
 function GpusWidget(props: IWidgetProps): JSX.Element {
-  const { gpus, trans } = props;
+  const { gpus } = props;
   return (
     <span className="jp-dist-Amount">
       <TextWidget {...props} />
@@ -158,7 +157,7 @@ function GpusWidget(props: IWidgetProps): JSX.Element {
 }
 
 function ChipsWidget(props: IWidgetProps): JSX.Element {
-  const { name, draft, gpus, trans } = props;
+  const { name, draft, gpus } = props;
   const picked = (draft.texts[name] ?? '').split(',').filter(Boolean);
   const labels = gpus.map(labelOf).map(String);
   const pick = (label: string, isPicked: boolean) => {
@@ -185,7 +184,7 @@ function ChipsWidget(props: IWidgetProps): JSX.Element {
 }
 
 /** A row for each parameter; several values make a job each. */
-function ParameterTable({ draft, change, trans }: IWidgetProps): JSX.Element {
+function ParameterTable({ draft, change }: IWidgetProps): JSX.Element {
   const { parameters } = draft;
   const [isAdding, setIsAdding] = useState(false);
   const set = (parameters: IParameter[]) => change({ ...draft, parameters });

@@ -1,4 +1,3 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import React, {
   useEffect,
@@ -20,6 +19,7 @@ import type {
 } from '../../model/submitContract';
 import type { IApiError } from '../../model/contract';
 import type { IGpu } from '../../model/gpuContract';
+import { trans } from '../../model/trans';
 import { joinSentences } from '../../words/format';
 import { jobOptions, sayLeftBraces, sayPlan } from '../../words/submitWords';
 import { isDrawable, SubmitField } from './submitField';
@@ -31,7 +31,6 @@ interface ISubmitFormProps {
   requests: JobRequests;
   refusal: IApiError | null;
   onChange: (request: IJobRequest | null) => void;
-  trans: TranslationBundle;
 }
 
 interface IAnswer {
@@ -42,7 +41,7 @@ interface IAnswer {
 
 /** The fields of the server's schema, and what would happen to the jobs. */
 export function SubmitForm(props: ISubmitFormProps): JSX.Element {
-  const { schema, gpus, requests, refusal, onChange, trans } = props;
+  const { schema, gpus, requests, refusal, onChange } = props;
   const [draft, setDraft] = useState(props.draft);
   const [hasMore, setHasMore] = useState(false);
   const [answer, setAnswer] = useState<IAnswer | null>(null);
@@ -52,7 +51,7 @@ export function SubmitForm(props: ISubmitFormProps): JSX.Element {
     () => form.current?.querySelector<HTMLElement>('.jp-mod-code')?.focus(),
     []
   );
-  const { request, errors } = readDraft(schema, draft, trans);
+  const { request, errors } = readDraft(schema, draft);
   const isRight = Object.keys(errors).length === 0;
   const isComplete = isRight && Boolean(request.command || request.notebook);
   const key = isComplete ? JSON.stringify(request) : '';
@@ -86,7 +85,7 @@ export function SubmitForm(props: ISubmitFormProps): JSX.Element {
   const draw = ([name, field]: (typeof fields)[number]) => (
     <SubmitField
       key={name}
-      {...{ name, field, draft, gpus, trans }}
+      {...{ name, field, draft, gpus }}
       change={setDraft}
       error={
         errors[name] ??
@@ -158,12 +157,12 @@ interface IOutlookProps extends ISubmitFormProps {
 
 /** When the jobs would start, or why they are refused. */
 function Outlook(props: IOutlookProps): JSX.Element {
-  const { plan, error, isAsking, gpus, trans } = props;
+  const { plan, error, isAsking, gpus } = props;
   const more = plan ? plan.count - plan.commands.length : 0;
   const labels = gpus
     .filter(({ uuid }) => plan?.gpus.includes(uuid))
     .map(labelOf);
-  const leftBraces = plan && sayLeftBraces(plan, trans);
+  const leftBraces = plan && sayLeftBraces(plan);
   return (
     <div className="jp-dist-Outlook" role="status" aria-busy={isAsking}>
       {error ? (
@@ -171,9 +170,7 @@ function Outlook(props: IOutlookProps): JSX.Element {
       ) : plan ? (
         <>
           <p>
-            <strong>
-              {sayPlan(plan, labels.join(', '), serverTime(), trans)}
-            </strong>
+            <strong>{sayPlan(plan, labels.join(', '), serverTime())}</strong>
           </p>
           {leftBraces && <p className="jp-dist-warn">{leftBraces}</p>}
           {plan.count > 1 && (
