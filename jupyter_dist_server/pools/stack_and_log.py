@@ -126,23 +126,19 @@ async def verdict_of(record: PoolRecord, older_than: float | None) -> Verdict | 
 async def log_of(record: PoolRecord, rank: int) -> list[str]:
     """Return the last lines that a rank wrote, be it alive or dead; see `RankLogs`."""
     found = find_rank(record, rank)
+    link = AgentLink()
     try:
-        return await asyncio.wait_for(_ask_agent(Path(record.folder), rank), patience.node)
+        return await asyncio.wait_for(_ask_agent(link, Path(record.folder), rank), patience.node)
     except asyncio.TimeoutError:
         if found.state == "starting":  # its agent is importing torch, or forks
             raise _starting(found) from None
-        raise DistError(
-            "pool_unreachable",
-            "The pool's agent does not respond.",
-            "Stop the pool and start a new one.",
-        ) from None
+        raise await link.silent_error() from None
     except OSError:  # the pool has ended: what its record keeps is all there is
         told = record.reason.stderr if record.reason and record.reason.rank == rank else []
         return found.stderr or told
 
 
-async def _ask_agent(folder: Path, rank: int) -> list[str]:
-    link = AgentLink()
+async def _ask_agent(link: AgentLink, folder: Path, rank: int) -> list[str]:
     try:
         await link.connect(folder)
         lines = await link.log(rank)

@@ -263,4 +263,4 @@ def test_a_pool_that_waits_for_gpus_loses_its_place_with_its_server(
         )
         assert notebook.error_code() == "server_unreachable"
         assert posted() == []
-        assert "while the pool waited for GPUs" in result.error
+        assert "The Jupyter server (pid " in result.error

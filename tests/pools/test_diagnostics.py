@@ -93,7 +93,7 @@ async def test_the_log_of_a_rank_whose_agent_still_imports_torch(
     with socket.socket(socket.AF_UNIX) as agent:
         agent.bind(str(Path(record.folder, AGENT_SOCKET)))
         agent.listen()  # and never answers
-        for state, code in (("starting", "pool_not_running"), ("idle", "pool_unreachable")):
+        for state, code in (("starting", "pool_not_running"), ("idle", "agent_silent")):
             record.ranks[0].state = state
             with pytest.raises(DistError) as caught:
                 await stack_and_log.log_of(record, 0)

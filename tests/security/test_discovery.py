@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from jupyter_dist_server.common.processes.process_ref import ProcessRef
-from jupyter_dist_server.common.server_file import read_discovery_files
+from jupyter_dist_server.common.server_file import DiscoveryFile, read_discovery_files
 from jupyter_dist_server.notebook.session import server_control
 from jupyter_dist_server.notebook.session.server_control import ServerControl, find_server
 
@@ -54,7 +55,7 @@ def killed(
     monkeypatch.setattr(server_control, "kernel_id", lambda: "a-kernel")
     content = json.loads(file.read_text())
     assert [known.url for known in read_discovery_files()] == [content["url"]]
-    ServerControl(content["url"], content["secret"], "", "a-kernel").check()
+    ServerControl(msgspec.convert(content, DiscoveryFile), "a-kernel").check()
     server.process.send_signal(signal.SIGKILL)
     server.process.wait()
     yield file, content
@@ -93,7 +94,7 @@ def test_who_has_taken_a_killed_servers_port_is_told_nothing(
     try:
         assert fake.stdout and fake.stdout.readline() == "ready\n"
         assert find_server() is None
-        known = ServerControl(content["url"], content["secret"], "", "a-kernel")
+        known = ServerControl(msgspec.convert(content, DiscoveryFile), "a-kernel")
         with pytest.raises(
             Exception, match=str(stranger.UID) if whose == "strangers" else "Another program"
         ):

@@ -17,6 +17,7 @@ from typing import Any
 
 from ...common.errors import DistError
 from ...common.patience import patience
+from ...common.processes.process_ref import ProcessRef
 from .store_copy import check, is_damaged, keep_copy, restore
 
 _QUEUE = """
@@ -237,18 +238,25 @@ def _make(path: Path) -> None:
 
 def _locked(lock: int) -> DistError:
     """Return what to raise if a process keeps all others from writing: it was stopped, say."""
+    import psutil  # not above: each `jdist` would import this, and asyncio
+
+    from ...common.processes.why_silent import PHRASES, why_silent_blocking
+
     pid, inode = None, str(os.fstat(lock).st_ino)
     with contextlib.suppress(OSError):
         for line in Path("/proc/locks").read_text().splitlines():
             _, kind, _, _, holder, file, *_ = line.split()  # or, of one that waits, not so
             if kind == "FLOCK" and file.rpartition(":")[2] == inode:
                 pid = holder
+    kept = f"has kept the queue locked for {patience.program:g} s"
+    if pid is None:
+        return DistError("queue_locked", f"Another process {kept}.")
+    with contextlib.suppress(psutil.NoSuchProcess):
+        kept += f": it is {PHRASES[why_silent_blocking(ProcessRef.of(int(pid)))]}"
     return DistError(
         "queue_locked",
-        f"Process {pid or 'of somebody'} has kept the queue locked for {patience.program:g} s.",
-        f"If it is stopped, run kill -CONT {pid}; or kill -KILL {pid}, which loses no job."
-        if pid
-        else "",
+        f"Process {pid} {kept}.",
+        f"If it is stopped, run kill -CONT {pid}; or kill -KILL {pid}, which loses no job.",
     )
 
 

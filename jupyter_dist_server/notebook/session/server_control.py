@@ -20,9 +20,17 @@ import msgspec
 from ...common.errors import DistError
 from ...common.patience import patience
 from ...common.peers import CAN_TELL, listener_uid, user_name
+from ...common.processes.why_silent import PHRASES, why_silent_blocking
 from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.ranks.profile_messages import LanesRequest, RankLanes
-from ...common.server_file import CHALLENGE, PROOF, SECRET_SCHEME, proof, read_discovery_files
+from ...common.server_file import (
+    CHALLENGE,
+    PROOF,
+    SECRET_SCHEME,
+    DiscoveryFile,
+    proof,
+    read_discovery_files,
+)
 from ...jobs.variables import JOB
 from ...placement.requests.request import PoolRequest
 from .pool_control import kernel_id
@@ -36,7 +44,7 @@ def find_server() -> ServerControl | None:
     if not kernel or JOB in os.environ:  # a pool in a job uses its GPUs, and ends with it
         return None
     for file in read_discovery_files():
-        server = ServerControl(file.url, file.secret, file.certfile, kernel)
+        server = ServerControl(file, kernel)
         try:
             server.check()
             server.find()
@@ -49,14 +57,15 @@ def find_server() -> ServerControl | None:
 class ServerControl:
     """Pools owned by the Jupyter server; see `LocalControl` for what the methods do."""
 
-    def __init__(self, url: str, secret: str, certfile: str, kernel: str) -> None:
-        self._url = url.rstrip("/") + "/jupyter-dist/"
-        self._secret = secret
+    def __init__(self, server: DiscoveryFile, kernel: str) -> None:
+        self._url = server.url.rstrip("/") + "/jupyter-dist/"
+        self._secret = server.secret
+        self._process = server.process
         self._kernel = kernel
         context = None
-        if certfile:
+        if server.certfile:
             # The certificate comes from the server's own file, and need not name the loopback.
-            context = ssl.create_default_context(cafile=certfile)
+            context = ssl.create_default_context(cafile=server.certfile)
             context.check_hostname = False
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         own = [_OwnHandler(), _OwnSecureHandler(context)]
@@ -103,9 +112,12 @@ class ServerControl:
         except urllib.error.HTTPError as error:
             raise _translate(error) from error
         except (OSError, HTTPException, ValueError) as error:
+            why = str(error)
+            if isinstance(getattr(error, "reason", error), TimeoutError):
+                why = f"it is {PHRASES[why_silent_blocking(self._process)]}"
             raise DistError(
                 "server_unreachable",
-                f"The Jupyter server does not respond: {error}.",
+                f"The Jupyter server (pid {self._process.pid}) does not respond: {why}.",
                 "Check that it is running. A busy server does not affect the ranks.",
             ) from error
 
