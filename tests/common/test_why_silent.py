@@ -71,7 +71,7 @@ async def test_code_that_computes_while_it_holds_the_gil() -> None:
 async def test_code_that_waits_while_it_holds_the_gil() -> None:
     code = "import ctypes; print(1, flush=True); ctypes.PyDLL(None).sleep(600)"
     with running(*python(code)) as process:
-        await until(process, "waiting")
+        await until(process, "stuck")
 
 
 async def test_a_process_that_gets_no_processor_is_slow_and_not_stuck() -> None:
@@ -106,6 +106,6 @@ async def test_a_process_that_waits_for_a_driver(tmp_path: Path) -> None:
 async def test_several_processes_are_looked_at_together() -> None:
     with running(*SLEEPS) as process:
         found = await why_each_silent({"child": process, "ended": ProcessRef(process.pid, 1)})
-        assert found == {"child": "waiting", "ended": "ended"}
+        assert found == {"child": "stuck", "ended": "ended"}
         assert await why_silent(None) == "unknown"
-        assert why_silent_blocking(process) == "waiting"
+        assert why_silent_blocking(process) == "stuck"

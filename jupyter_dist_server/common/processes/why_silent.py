@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, TypeVar
 from ..patience import patience
 from .process_ref import ProcessRef, is_stopped
 
-Cause = Literal["ended", "stopped", "starved", "driver", "computing", "waiting", "unknown"]
+Cause = Literal["ended", "stopped", "starved", "driver", "computing", "stuck", "unknown"]
 
 PHRASES: Mapping[Cause, str] = {
     "ended": "not running any more",
@@ -25,7 +25,7 @@ PHRASES: Mapping[Cause, str] = {
     "starved": "waiting for a processor, because the machine is overloaded",
     "driver": "waiting for a driver or a disk",
     "computing": "computing and does not listen",
-    "waiting": "stuck",
+    "stuck": "stuck",
     "unknown": "stopped, stuck or overloaded",
 }
 """What to say of it after "it is"."""
@@ -33,7 +33,7 @@ _HOLDS_GIL = "in C code that holds the GIL"
 RANK_PHRASES: Mapping[Cause, str] = {
     **PHRASES,
     "computing": _HOLDS_GIL,  # or one of its other threads would respond
-    "waiting": _HOLDS_GIL,
+    "stuck": _HOLDS_GIL,
     "unknown": f"stopped, {_HOLDS_GIL}, or overloaded",
 }
 """The same for a rank."""
@@ -96,10 +96,11 @@ class _Suspect:
         if ran >= seconds / 2:
             return "computing"
         both = [state for thread, state in now.states.items() if before.states.get(thread) == state]
-        # A wait is counted when it ends: of a thread that gets no processor at all, R is the sign.
+        # Linux counts a wait for a processor when it ends. A thread that never gets one shows no
+        # wait, but state R at both looks and almost no run time.
         if waited >= seconds / 2 or ("R" in both and ran < seconds / 10):
             return "starved"
-        return "driver" if "D" in both else "waiting"
+        return "driver" if "D" in both else "stuck"
 
 
 def _threads_of(process: ProcessRef) -> _Threads:
