@@ -2,8 +2,8 @@
 
 Python reacts to an interrupt at once, but not while it waits in a collective for a rank that does
 not come. So ranks in collectives are freed after a moment by breaking the process group, and all
-others after a while. A rank that still runs then shows its error, and is waited for; or it is
-stuck in C code, and is not.
+others after a while. A rank that still runs then is asked where it is. One that shows its error is
+waited for; one that is stuck in C code is not.
 """
 
 from __future__ import annotations

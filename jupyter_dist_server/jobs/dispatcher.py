@@ -32,7 +32,7 @@ from .schedule.may_start import NEVER, Obstacle, obstacles
 from .schedule.plan import Plan
 from .schedule.situation import Situation, others, situation_of, wants_of_jobs
 from .schedule.trust import Trust
-from .schedule.why_waiting import detail
+from .schedule.waiting_sentences import detail
 from .store.job import AGAIN, Job
 from .store.states import CANCELLED, CONFIGURING, NOT_STARTED
 from .store.store import Store

@@ -19,7 +19,7 @@ from ..common.errors import DistError
 from ..common.files.shared_folder import folder, owner_notice
 from ..common.processes.process_ref import ProcessRef, until_ended
 from ..common.protocol.leaseholder import Leaseholder
-from ..common.protocol.other_requests import InLine
+from ..common.protocol.offers import InLine
 from ..common.protocol.pool_record import PoolRecord
 from ..gpus.cuda_visible_devices import hides_all
 from ..gpus.gpu_state import GpuState

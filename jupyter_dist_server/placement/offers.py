@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..common.errors import DistError
-from ..common.protocol.other_requests import InLine, Offer
+from ..common.protocol.offers import InLine, Offer
 from ..gpus.inventory import Inventory
 from ..gpus.metrics import Samples
 from ..jobs.store.slurm_formats import write_place

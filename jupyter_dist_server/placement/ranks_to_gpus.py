@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ..common.errors import DistError
-from ..common.protocol.other_requests import Offer
+from ..common.protocol.offers import Offer
 from ..common.units import format_bytes, name_gpus
 from ..gpus.inventory import NO_GPU, Gpu, Inventory
 from ..gpus.metrics import Samples

@@ -18,7 +18,7 @@ from ..common.pool_folder import create_folder
 from ..common.protocol.agents.agent_messages import NoteIdle, Rename, Snapshot
 from ..common.protocol.agents.attachment import Owner
 from ..common.protocol.failure_reason import Reason
-from ..common.protocol.other_requests import InLine
+from ..common.protocol.offers import InLine
 from ..common.protocol.pool_record import PoolRecord, PoolState, Progress
 from .busy_ranks import Activity
 from .discovery import Found, sweep

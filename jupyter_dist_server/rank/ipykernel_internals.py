@@ -219,11 +219,11 @@ class BaseShell(ZMQInteractiveShell):
         name, shown = type(exception).__name__, self._last_traceback or []
         return {"ename": name, "evalue": message_of(exception), "traceback": shown}
 
-    def on_error(self, error: BaseException | None) -> None:
+    def trim_traceback(self, error: BaseException | None) -> None:
         """Change what is shown of an error's traceback."""
 
     def _get_exc_info(self, exc_tuple: Any = None) -> Any:
-        self.on_error((exc_tuple or sys.exc_info())[1])
+        self.trim_traceback((exc_tuple or sys.exc_info())[1])
         return super()._get_exc_info(exc_tuple)
 
 

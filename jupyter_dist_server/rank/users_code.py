@@ -36,7 +36,7 @@ def without_frames_of_ours(shell: Any) -> Iterator[None]:
         raise kind(str(error)) from None
     except BaseException as error:
         if not hasattr(type(error), "_render_traceback_"):
-            shell.on_error(error)
+            shell.trim_traceback(error)
             tb = _from_users_code(error.__traceback__)
             lines = shell.InteractiveTB.structured_traceback(type(error), error, tb, tb_offset=0)
             error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]

@@ -31,9 +31,9 @@ from ..pools.reports.rank_variables import RankVariables
 from .gpus.gpu_messages import GpuFeed
 from .gpus.prometheus import GpuCollector
 from .jobs.job_news import JobFeed
-from .kernels import end_orphans, follow_files, follow_kernels, kernel_processes
 from .pools.shared_clients import Clients
 from .pools.start_form import ClusterQuestion
+from .pools_of_kernels import end_orphans, follow_files, follow_kernels, kernel_processes
 from .routes import ROUTES
 from .weak_settings import weak_points
 

@@ -9,9 +9,9 @@ from ..common.version import version
 from .base_handlers import DistHandler, StatusHandler
 from .gpus import gpu_handlers
 from .jobs import job_handlers, log_handlers
-from .kernels import KernelPoolHandler
 from .page import PageHandler
 from .pools import execute, pool_handlers, rank_handlers, start_form
+from .pools_of_kernels import KernelPoolHandler
 from .stream_handler import StreamHandler
 
 

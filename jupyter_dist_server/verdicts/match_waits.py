@@ -84,9 +84,9 @@ def _groups(evidence: Evidence) -> dict[str, Group]:
 def _waits_in(key: tuple[str, str], group: Group, evidence: Evidence) -> Iterator[Wait]:
     """Yield the collectives that hold up a group and one of its backends, in their order.
 
-    This is the first one that is not done: later ones wait for it. If the GPU of a rank fails,
-    others may have done that one, and wait in a later one, which counts, too: unless all ranks that
-    have not begun it wait in the first, and would begin it next.
+    This is the first one that is not done: later ones wait for it. If a rank's GPU fails, other
+    ranks may have finished that one and wait in a later one. The later one is reported too, unless
+    every rank that has not begun it waits in the first one, and would begin it next.
     """
     of_rank = {
         rank: [

@@ -1,4 +1,4 @@
-import { ApiError, Client } from '../model/client';
+import { ApiError, Client } from '../model/restClient';
 import { FakeServer } from './fakeServer';
 import { makePool } from './samples';
 

@@ -4,7 +4,7 @@ import { Widget } from '@lumino/widgets';
 import React, { act } from 'react';
 import { createRoot } from 'react-dom/client';
 
-import { ApiError } from '../model/client';
+import { ApiError } from '../model/restClient';
 import type { IJobDetails } from '../model/detailsContract';
 import { CommandIDs } from '../model/tokens';
 import { JobDetails, JobWidget } from '../queue/details/jobDetails';

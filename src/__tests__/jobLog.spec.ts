@@ -1,4 +1,4 @@
-import { ApiError } from '../model/client';
+import { ApiError } from '../model/restClient';
 import type { IJobLines, ILinesQuery } from '../model/detailsContract';
 import { JobLog } from '../model/jobLog';
 import { makeLines } from './queueSamples';

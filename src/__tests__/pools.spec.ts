@@ -1,6 +1,6 @@
 import type { INotebookTracker } from '@jupyterlab/notebook';
 
-import { Client } from '../model/client';
+import { Client } from '../model/restClient';
 import { CurrentNotebook } from '../model/notebook';
 import { PoolsModel } from '../model/pools';
 import { serverTime } from '../model/serverTime';

@@ -5,7 +5,7 @@ import React, { act } from 'react';
 
 import type { IInLine, IOffer } from '../model/contract';
 import { draftOf } from '../model/jobDraft';
-import { ApiError } from '../model/client';
+import { ApiError } from '../model/restClient';
 import type { IJobRequest, ISubmitSchema } from '../model/submitContract';
 import { loadTranslations } from '../model/trans';
 import type { IPanelServices } from '../panel/services';

@@ -1,6 +1,6 @@
 import type { IDisposable } from '@lumino/disposable';
 
-import { Client } from '../model/client';
+import { Client } from '../model/restClient';
 import { QueueModel } from '../model/queue';
 import { placesInLine } from '../model/queueContract';
 import type { IJobEvent } from '../model/queueContract';

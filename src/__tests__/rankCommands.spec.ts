@@ -2,7 +2,7 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { CommandRegistry } from '@lumino/commands';
 
-import { ApiError } from '../model/client';
+import { ApiError } from '../model/restClient';
 import { commandsPlugin } from '../panel/commands';
 import { openRankMenu } from '../panel/ranks/rankMenu';
 import { ranksPlugin } from '../panel/ranks/plugin';

@@ -1,6 +1,6 @@
 import { act } from 'react';
 
-import { ApiError } from '../model/client';
+import { ApiError } from '../model/restClient';
 import type { StreamMessage } from '../model/contract';
 import { withoutValues } from '../model/draft';
 import type { IProcess } from '../model/gpuContract';

@@ -1,6 +1,6 @@
 import type { Contents } from '@jupyterlab/services';
 
-import { ApiError } from '../model/client';
+import { ApiError } from '../model/restClient';
 import { makeModel, makeStart } from './samples';
 import { SCHEMA } from './startSchema';
 

@@ -1,4 +1,4 @@
-import { Client } from '../model/client';
+import { Client } from '../model/restClient';
 import type { StreamMessage } from '../model/contract';
 import { Stream } from '../model/stream';
 import { FakeServer } from './fakeServer';

@@ -2,7 +2,7 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import { CommandRegistry } from '@lumino/commands';
 
-import { ApiError } from '../model/client';
+import { ApiError } from '../model/restClient';
 import type { IJobs } from '../model/queueContract';
 import { CommandIDs } from '../model/tokens';
 import { submitPlugin } from '../queue/submit/plugin';

@@ -1,4 +1,4 @@
-import { ApiError } from '../model/client';
+import { ApiError } from '../model/restClient';
 import type { IPool } from '../model/contract';
 import { VariablesModel } from '../model/variables';
 import type { IVariables } from '../model/variablesContract';

@@ -1,6 +1,6 @@
 import React, { act } from 'react';
 
-import { ApiError } from '../model/client';
+import { ApiError } from '../model/restClient';
 import type { IVariable, IVariables } from '../model/variablesContract';
 import type { IPanelServices } from '../panel/services';
 import {

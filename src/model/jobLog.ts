@@ -1,6 +1,6 @@
 import { Signal } from '@lumino/signaling';
 
-import { asApiError } from './client';
+import { asApiError } from './restClient';
 import type { IApiError } from './contract';
 import type { IJobLines, ILinesQuery } from './detailsContract';
 import { ENDED } from './queueContract';

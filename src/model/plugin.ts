@@ -7,7 +7,7 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { Client } from './client';
+import { Client } from './restClient';
 import { withoutValues } from './draft';
 import type { Draft } from './draft';
 import { CurrentNotebook, NotebookKernels } from './notebook';

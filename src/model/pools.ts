@@ -3,8 +3,8 @@ import type { PartialJSONValue } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
 
 import { allGpus } from './cards';
-import { asApiError } from './client';
-import type { Client } from './client';
+import { asApiError } from './restClient';
+import type { Client } from './restClient';
 import type {
   IApiError,
   IPool,

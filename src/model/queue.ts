@@ -3,8 +3,8 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
-import { asApiError } from './client';
-import type { Client } from './client';
+import { asApiError } from './restClient';
+import type { Client } from './restClient';
 import type { IApiError, StreamMessage } from './contract';
 import { prioritiesAfterMove } from './lineOrder';
 import { ENDED, isOwnJob, ownLine } from './queueContract';

@@ -3,7 +3,7 @@ import { Token } from '@lumino/coreutils';
 import type { ReadonlyPartialJSONValue } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
 
-import { asApiError } from './client';
+import { asApiError } from './restClient';
 import type { IStartChoice, IStartSchema } from './contract';
 import { toChoice, errorsOf } from './draft';
 import type { Draft } from './draft';

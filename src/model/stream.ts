@@ -1,8 +1,8 @@
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 
-import { asApiError } from './client';
-import type { Client } from './client';
+import { asApiError } from './restClient';
+import type { Client } from './restClient';
 import type { StreamMessage } from './contract';
 import type { Topic } from './gpuContract';
 import type { Connection } from './tokens';

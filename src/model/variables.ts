@@ -2,7 +2,7 @@ import { DisposableDelegate } from '@lumino/disposable';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 
-import { asApiError } from './client';
+import { asApiError } from './restClient';
 import { isBusy } from './contract';
 import type { IApiError, IPool } from './contract';
 import type { PoolRequests } from './pools';

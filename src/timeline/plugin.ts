@@ -11,7 +11,7 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 import { LabIcon } from '@jupyterlab/ui-components';
 
-import { Client } from '../model/client';
+import { Client } from '../model/restClient';
 import { trans } from '../model/trans';
 import { addToShell } from '../ui/addToShell';
 import { addToPalette } from '../ui/palette';

@@ -1,6 +1,6 @@
 import { Signal } from '@lumino/signaling';
 
-import type { Client } from '../model/client';
+import type { Client } from '../model/restClient';
 import type { IGpuHistory, Values } from '../model/gpuContract';
 import { SET_BACK } from '../model/serverTime';
 import type { IPoolsModel } from '../model/tokens';

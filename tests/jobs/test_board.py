@@ -27,7 +27,7 @@ from jupyter_dist_server.jobs.schedule.board import JOBS, POOL, Board, order_loc
 from jupyter_dist_server.jobs.schedule.plan import Plan, Reservation, plan
 from jupyter_dist_server.jobs.schedule.situation import situation
 from jupyter_dist_server.jobs.schedule.trust import Trust
-from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want
+from jupyter_dist_server.jobs.schedule.wants import InUse, Machine, Want
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import CONFIGURING
 
@@ -183,7 +183,7 @@ def test_gpus_are_not_kept_for_ever_for_who_says_to_be_first(
     monkeypatch.setattr(trust, "monotonic", lambda: clock[0])
     board, ours = show(want("1", 2, head_since=0.0)), Trust()
     machine = Machine(dict.fromkeys(SEEN, 1), cpus=1)
-    running = [Held("pool", "bob", frozenset(["GPU-0"]), 1000.0)]
+    running = [InUse("pool", "bob", frozenset(["GPU-0"]), 1000.0)]
 
     def look() -> Plan:
         boards = ours.who_counts(posted())

@@ -13,9 +13,9 @@ from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader
 from jupyter_dist_server.jobs import dispatcher
 from jupyter_dist_server.jobs.dispatcher import Dispatcher, _read_again
 from jupyter_dist_server.jobs.leases.lease import running
-from jupyter_dist_server.jobs.schedule import why_waiting
+from jupyter_dist_server.jobs.schedule import waiting_sentences
 from jupyter_dist_server.jobs.schedule.situation import Situation
-from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want
+from jupyter_dist_server.jobs.schedule.wants import InUse, Machine, Want
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
@@ -114,7 +114,7 @@ def test_no_job_starts_while_the_driver_is_silent(queue: Queue, fake_nvml: State
 MACHINE = Machine({f"GPU-{n}": 1 for n in range(2)}, cpus=8)
 
 
-def situation(machine: Machine, held: list[Held], *wants: Want) -> Situation:
+def situation(machine: Machine, held: list[InUse], *wants: Want) -> Situation:
     return Situation(machine, held, [*wants], {}, 1000.0)
 
 
@@ -130,7 +130,7 @@ def test_only_a_process_without_a_lease_is_looked_at_every_three_seconds() -> No
     stranger = dataclasses.replace(MACHINE, blocked=frozenset(["GPU-1"]))
     there = situation(stranger, [], *wants)
     assert _read_again(there, there.plan()) == 3.0
-    there = situation(MACHINE, [Held("7", "me", frozenset(MACHINE.gpus), 900.0)], *wants)
+    there = situation(MACHINE, [InUse("7", "me", frozenset(MACHINE.gpus), 900.0)], *wants)
     assert _read_again(there, there.plan()) is None
 
 
@@ -181,7 +181,7 @@ def why(there: Situation, number: int, gpus: int, share: int | None = None) -> s
     job = Job(params={}, name="a", spec=spec, id=number, gpus=gpus, share=share)
     wanted = there.plan()
     reason = wanted.reason(next(want for want in there.ordered if want.id == str(number)))
-    return why_waiting.detail(job, reason or "", there, wanted, None)
+    return waiting_sentences.detail(job, reason or "", there, wanted, None)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def why(there: Situation, number: int, gpus: int, share: int | None = None) -> s
     ],
 )
 def test_numbers_of_gpus_are_said_in_words_that_fit(gpus: int, taken: int, said: str) -> None:
-    held = [Held("7", "me", frozenset(list(MACHINE.gpus)[:taken]), 900.0)]
+    held = [InUse("7", "me", frozenset(list(MACHINE.gpus)[:taken]), 900.0)]
     assert why(situation(MACHINE, held, Want("8", "me", 950.0, gpus=gpus)), 8, gpus) == said
 
 
@@ -205,7 +205,7 @@ def test_gpu_memory_that_no_gpu_has_any_more_is_named() -> None:
 
 @pytest.mark.parametrize(("name", "whose"), [("a.ipynb", "a.ipynb of bob"), ("", "p-1 of bob")])
 def test_who_comes_first_is_named_also_if_it_has_no_notebook(name: str, whose: str) -> None:
-    held = [Held("7", "me", frozenset(["GPU-0"]), 900.0, 2000.0)]
+    held = [InUse("7", "me", frozenset(["GPU-0"]), 900.0, 2000.0)]
     pool = Want("pool-9.board p-1", "bob", 900.0, gpus=2, name=name)
     there = situation(MACHINE, held, pool, Want("8", "me", 950.0, gpus=1))
     assert why(there, 8, 1) == f"GPUs are kept for {whose}, which comes first."

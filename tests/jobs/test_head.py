@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from jupyter_dist_server.jobs.schedule.board import JOBS, Board, posted, wants_of
 from jupyter_dist_server.jobs.schedule.plan import Plan, never, plan
 from jupyter_dist_server.jobs.schedule.trust import Trust
-from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want, in_order
+from jupyter_dist_server.jobs.schedule.wants import InUse, Machine, Want, in_order
 
 NOW = 1_000_000.0
 GPUS = [f"GPU-{n}" for n in range(8)]
@@ -47,7 +47,7 @@ class Line(RuleBasedStateMachine):
     def begin(self) -> None:
         self.now = NOW
         self.count = 0
-        self.held: list[Held] = []
+        self.held: list[InUse] = []
         self.waiting: list[Want] = []
         self.head_since: dict[str, float] = {}
         self.promise: _Promise | None = None
@@ -93,7 +93,7 @@ class Line(RuleBasedStateMachine):
             for job in [one for one in self.waiting if one.id in found.starts]:
                 self.waiting.remove(job)
                 self.held.append(
-                    Held(
+                    InUse(
                         job.id,
                         job.user,
                         frozenset(found.starts[job.id]),
@@ -125,7 +125,7 @@ TestLine.settings = settings(max_examples=200, stateful_step_count=30, deadline=
 
 
 def test_a_head_keeps_its_place_when_another_user_submits() -> None:
-    running = [Held("x", "ada", frozenset(GPUS[:6]), NOW - 60, NOW + 200)]
+    running = [InUse("x", "ada", frozenset(GPUS[:6]), NOW - 60, NOW + 200)]
     head = Want("ada's", "ada", NOW, gpus=4, limit=5000.0, head_since=NOW)
     later = Want("bob's", "bob", NOW + 1, gpus=3, limit=5000.0)
     assert in_order(running, [head, later], NOW + 1) == [head, later]
@@ -137,7 +137,7 @@ def test_only_the_first_of_a_user_can_be_head() -> None:
     other = Want("b", "bob", NOW, gpus=1)
     first = Want("1", "ada", NOW - 1, gpus=1, priority=1)
     second = Want("2", "ada", NOW - 9, gpus=1, head_since=NOW - 9)
-    running = [Held("x", "ada", frozenset(GPUS[:1]))]
+    running = [InUse("x", "ada", frozenset(GPUS[:1]))]
     assert in_order(running, [other, first, second], NOW) == [other, first, second]
 
 
@@ -154,7 +154,7 @@ def test_who_says_of_all_its_jobs_that_they_are_the_head_comes_first_once(
         board.show(wants, GPUS)
         boards = trust.who_counts(posted())
         theirs = [replace(want, user="liar") for want in wants_of(boards)]
-        running = [Held("x", "liar", frozenset(GPUS), 3000.0)]
+        running = [InUse("x", "liar", frozenset(GPUS), 3000.0)]
         found = plan(MACHINE, running, in_order(running, [mine, *theirs], 3600.0), 3600.0)
         trust.note(boards, found)
         assert found.head

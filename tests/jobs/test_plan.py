@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jupyter_dist_server.jobs.schedule.board import JOBS, Content, Posted, _grouped
 from jupyter_dist_server.jobs.schedule.plan import forecast, never, plan
-from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want, in_order
+from jupyter_dist_server.jobs.schedule.wants import InUse, Machine, Want, in_order
 
 NOW = 1_000_000.0
 FOUR = Machine({f"GPU-{n}": 80 * 2**30 for n in range(4)}, cpus=8, memory=64 * 2**30)
@@ -23,8 +23,8 @@ def want(id: str, gpus: int = 1, **fields: object) -> Want:
     return Want(id, "ada", NOW, gpus=gpus, **fields)  # type: ignore[arg-type]
 
 
-def held(id: str, *gpus: int, **fields: object) -> Held:
-    return Held(id, "bob", frozenset(f"GPU-{n}" for n in gpus), NOW - 60, **fields)  # type: ignore[arg-type]
+def held(id: str, *gpus: int, **fields: object) -> InUse:
+    return InUse(id, "bob", frozenset(f"GPU-{n}" for n in gpus), NOW - 60, **fields)  # type: ignore[arg-type]
 
 
 def test_jobs_start_in_order_on_the_first_gpus() -> None:
@@ -107,7 +107,7 @@ def test_memory_of_shared_gpus_is_summed() -> None:
 
 
 def test_cores_bound_jobs_without_gpus_and_are_kept_for_a_large_one() -> None:
-    running = [Held("x", "ada", cpus=6, since=NOW, ends_by=NOW + 100)]
+    running = [InUse("x", "ada", cpus=6, since=NOW, ends_by=NOW + 100)]
     jobs = [want("large", 0, cpus=8), want("a", 0, cpus=1), want("b", 0, cpus=1, limit=60.0)]
     assert plan(FOUR, running, jobs, NOW).starts.keys() == {"b"}
 
@@ -117,7 +117,7 @@ def test_no_user_buries_another_and_waiting_wins() -> None:
     one = Want("b", "bob", NOW, gpus=1)
     order = [entry.id for entry in in_order([], [*many, one], NOW)]
     assert order.index("b") == 1
-    holds_all = [Held("x", "bob", frozenset(FOUR.gpus))]
+    holds_all = [InUse("x", "bob", frozenset(FOUR.gpus))]
     order = [entry.id for entry in in_order(holds_all, [*many[:3], one], NOW)]
     assert order[-1] == "b"
     waits = replace(one, queued=NOW - 10 * 3600)
@@ -158,7 +158,7 @@ _jobs = st.lists(
 )
 _held = st.lists(
     st.builds(
-        Held,
+        InUse,
         id=st.uuids().map(str),
         user=st.sampled_from(["ada", "cid"]),
         gpus=st.frozensets(st.sampled_from(list(FOUR.gpus)), max_size=1),
@@ -170,7 +170,7 @@ _held = st.lists(
 
 
 @given(_jobs, _held)
-def test_a_plan_never_gives_what_is_not_there(jobs: list[Want], running: list[Held]) -> None:
+def test_a_plan_never_gives_what_is_not_there(jobs: list[Want], running: list[InUse]) -> None:
     ordered = in_order(running, jobs, NOW)
     found = plan(FOUR, running, ordered, NOW)
     assert plan(FOUR, running, ordered, NOW) == found
@@ -192,7 +192,7 @@ def test_a_plan_never_gives_what_is_not_there(jobs: list[Want], running: list[He
 
 
 @given(_jobs, _held)
-def test_the_head_starts_no_later_than_promised(jobs: list[Want], running: list[Held]) -> None:
+def test_the_head_starts_no_later_than_promised(jobs: list[Want], running: list[InUse]) -> None:
     running = [replace(one, ends_by=one.ends_by or NOW + 500) for one in running]
     jobs = [replace(job, share=None, limit=job.limit or 50.0) for job in jobs]
     found = plan(FOUR, running, jobs, NOW)
@@ -204,12 +204,12 @@ def test_the_head_starts_no_later_than_promised(jobs: list[Want], running: list[
         started = next(one for one in jobs if one.id == id)
         end = NOW + (started.limit or math.inf)
         if end > found.head.start:
-            later.append(Held(id, "", frozenset(gpus), NOW, end, cpus=started.cpus))
+            later.append(InUse(id, "", frozenset(gpus), NOW, end, cpus=started.cpus))
     assert job.id in plan(FOUR, later, [job], found.head.start).starts
 
 
 @given(_jobs, _held)
-def test_nobody_starves(jobs: list[Want], running: list[Held]) -> None:
+def test_nobody_starves(jobs: list[Want], running: list[InUse]) -> None:
     found = forecast(FOUR, running, jobs, NOW)
     reasons = plan(FOUR, running, jobs, NOW)
     for job in jobs:
@@ -249,7 +249,7 @@ _queue = st.lists(
 
 @given(st.tuples(_queue, _queue, _queue), _held)
 def test_all_users_come_to_the_same_plan(
-    queues: tuple[list[Want], ...], running: list[Held]
+    queues: tuple[list[Want], ...], running: list[InUse]
 ) -> None:
     """Each knows the own queue, and what the others' boards show: nobody waits for nobody."""
     own = {
@@ -271,7 +271,7 @@ def test_all_users_come_to_the_same_plan(
 
 @given(st.tuples(_queue, _queue), _held)
 def test_no_user_starves_beside_another(
-    queues: tuple[list[Want], ...], running: list[Held]
+    queues: tuple[list[Want], ...], running: list[InUse]
 ) -> None:
     wants = [
         replace(want, id=f"{user}-{want.id}", user=user)
@@ -290,6 +290,6 @@ def test_whoever_waited_for_a_day_comes_before_all_that_is_new(
 ) -> None:
     day_ago = [replace(want, user="ada", queued=NOW - 86400.0, priority=0) for want in old]
     fresh = [replace(want, user="bob", queued=NOW, priority=0) for want in new]
-    running = [Held("x", "ada", frozenset(f"GPU-{n}" for n in range(gpus)))]
+    running = [InUse("x", "ada", frozenset(f"GPU-{n}" for n in range(gpus)))]
     first, *_ = in_order(running, [*fresh, *day_ago], NOW)
     assert first.user == "ada", "then the GPUs of her own entries ahead count, too"

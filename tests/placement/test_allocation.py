@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.common.protocol.other_requests import InLine, Offer
+from jupyter_dist_server.common.protocol.offers import InLine, Offer
 from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
 from jupyter_dist_server.jobs.schedule.board import posted, wants_of
 from jupyter_dist_server.notebook.custom_placement import FreeGpu, custom_map

@@ -11,7 +11,7 @@ import pytest
 
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.protocol.agents.attachment import SERVER, Owner
-from jupyter_dist_server.common.protocol.other_requests import InLine
+from jupyter_dist_server.common.protocol.offers import InLine
 from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.jobs.leases.lease import holders
 from jupyter_dist_server.jobs.schedule.board import posted

@@ -36,7 +36,7 @@ from ...common.rank_specs import name_ranks
 from ..long_requests import ask_at_length
 from ..pool_client import PoolClient
 from ..ranks.rank_connection import read_reply, why_no_reply
-from .large_values import Lost, Progress, Run, all_of, load, spread
+from .between_nodes import Lost, Progress, Run, all_of, fetch_in_pieces, send_in_pieces
 from .pack_variables import (
     Replies,
     arrival,
@@ -152,7 +152,7 @@ class Mover:
             ranks = [rank for rank in ranks if rank not in served]
         far = [rank for rank in ranks if rank in self._client.elsewhere]
         if far and sum(packed.sizes) >= PARCEL_FROM:
-            said = spread(self._client, request, packed.buffers, far, self._progress)
+            said = send_in_pieces(self._client, request, packed.buffers, far, self._progress)
             replies = _read(self._run(said))
             raise_failures("the value", replies)
             served = {rank for rank in replies if replies[rank][0].status != "no_memory"}
@@ -206,7 +206,7 @@ class Mover:
         async def pull_from(ranks: Sequence[int]) -> Replies:
             replies = await self._request(request, ranks, ())
             kept = {rank: reply.sizes for rank, (reply, _) in replies.items() if reply.kept}
-            loaded.update(await load(self._client, request.parcel, kept, self._progress))
+            loaded.update(await fetch_in_pieces(self._client, request.parcel, kept, self._progress))
             return replies
 
         async def pull() -> list[Replies]:

@@ -14,7 +14,7 @@ from .agents.agent_messages import GpuReference as GpuReference
 from .agents.agent_messages import Snapshot
 from .agents.attachment import Attachment
 from .failure_reason import Reason
-from .other_requests import InLine
+from .offers import InLine
 
 
 class PoolState(str, Enum):

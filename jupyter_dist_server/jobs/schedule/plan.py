@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .wants import LEAST_ASSUMED, Held, Machine, Want
+from .wants import LEAST_ASSUMED, InUse, Machine, Want
 
 _HEAD_PATIENCE = 600.0
 """Seconds at the head after which GPUs are kept for an entry though no end is known."""
@@ -60,15 +60,15 @@ class Plan:
 class _Room:
     """What is free while a plan is made."""
 
-    def __init__(self, machine: Machine, held: Iterable[Held]) -> None:
+    def __init__(self, machine: Machine, held: Iterable[InUse]) -> None:
         self.machine = machine
-        self.users: dict[str, list[Held]] = {uuid: [] for uuid in machine.gpus}
+        self.users: dict[str, list[InUse]] = {uuid: [] for uuid in machine.gpus}
         self.cpus, self.memory = machine.cpus, machine.memory
-        self.held: list[Held] = []
+        self.held: list[InUse] = []
         for one in held:
             self.take(one)
 
-    def take(self, one: Held) -> None:
+    def take(self, one: InUse) -> None:
         self.held.append(one)
         for uuid in one.gpus & self.users.keys():
             self.users[uuid].append(one)
@@ -111,7 +111,7 @@ class _Room:
         )
 
 
-def plan(machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: float) -> Plan:
+def plan(machine: Machine, held: Iterable[InUse], ordered: Sequence[Want], now: float) -> Plan:
     """Decide which entries, in the order of `in_order`, start now."""
     room = _Room(machine, held)
     starts: dict[str, tuple[str, ...]] = {}
@@ -173,10 +173,10 @@ def never(machine: Machine, want: Want) -> str | None:
     return None
 
 
-def _as_held(want: Want, gpus: tuple[str, ...], now: float) -> Held:
+def _as_held(want: Want, gpus: tuple[str, ...], now: float) -> InUse:
     ends_by = None if want.limit is None else now + want.limit
     needs = want.cpus, want.memory, want.share
-    return Held(want.id, want.user, frozenset(gpus), now, ends_by, *needs)
+    return InUse(want.id, want.user, frozenset(gpus), now, ends_by, *needs)
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Expected:
 
 
 def forecast(
-    machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: float, most: int = 200
+    machine: Machine, held: Iterable[InUse], ordered: Sequence[Want], now: float, most: int = 200
 ) -> dict[str, Expected]:
     """Play the plan forward; return when the first entries start, by id, if they ever do."""
     waiting = list(ordered[:most])

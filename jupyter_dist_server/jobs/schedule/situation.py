@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from ...common.processes import control_groups as groups
-from ...common.protocol.other_requests import InLine
+from ...common.protocol.offers import InLine
 from ..leases.held_file import name_of
 from ..leases.lease import GpuLease, KnownLeaseholder, holders, running
 from ..store.job import Job
@@ -18,13 +18,13 @@ from ..store.store_folder import store_name
 from .board import POOL, Posted, posted, wants_of
 from .plan import Plan, forecast, never, plan
 from .strangers import without_lease
-from .wants import Held, Machine, Want, copied, in_order
+from .wants import InUse, Machine, Want, copied, in_order
 
 if TYPE_CHECKING:
     from ...gpus.gpu_state import GpuState
 
 
-_Given = TypeVar("_Given", Held, Want)
+_Given = TypeVar("_Given", InUse, Want)
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Situation:
     """What `plan` and `forecast` are asked about."""
 
     machine: Machine
-    held: list[Held]
+    held: list[InUse]
     ordered: list[Want]
     leases: dict[str, GpuLease]
     """Who leases GPUs, see `lease.holders`."""
@@ -70,7 +70,7 @@ def situation(
             held.append(left.beyond(one))
             left = _Beside(max(0, left.cpus - one.cpus), max(0, left.memory - one.memory))
     known = {uuid for one in held for uuid in one.gpus}
-    held += [Held(f"lock {uuid}", "", frozenset([uuid]), now) for uuid in leases.keys() - known]
+    held += [InUse(f"lock {uuid}", "", frozenset([uuid]), now) for uuid in leases.keys() - known]
     if gpus and strangers is None:
         strangers = without_lease(gpus, leases)
     machine = Machine(
@@ -204,17 +204,17 @@ def _waiting(want: Want, uuids: Iterable[str]) -> Waiting:
     return Waiting(want.user, pool, want.name, want.queued, frozenset(uuids))
 
 
-def _held(job: Job, user: str) -> Held:
+def _held(job: Job, user: str) -> InUse:
     since, ends_by = job.started or time.time(), job.ends_by
     if job.started is None and job.limit is not None:  # its runner writes the end at its start
         ends_by = since + job.limit
     needs = job.cpus, job.memory, job.share
-    return Held(str(job.id), user, frozenset(job.gpu_uuids), since, ends_by, *needs, job.name)
+    return InUse(str(job.id), user, frozenset(job.gpu_uuids), since, ends_by, *needs, job.name)
 
 
-def _leased(said: KnownLeaseholder, now: float) -> Held:
+def _leased(said: KnownLeaseholder, now: float) -> InUse:
     """Read what another process says that it has; it may say anything."""
-    return Held(
+    return InUse(
         said.file,
         said.user,
         frozenset(said.gpus),

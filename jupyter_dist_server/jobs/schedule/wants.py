@@ -61,7 +61,7 @@ def copied(one: object) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Held:
+class InUse:
     """What somebody has: a job that runs, a pool, or a lease of which only the holder is known."""
 
     id: str
@@ -100,14 +100,14 @@ class Machine:
     memory: int = 0
 
 
-def in_order(held: Iterable[Held], wants: Iterable[Want], now: float) -> list[Want]:
+def in_order(held: Iterable[InUse], wants: Iterable[Want], now: float) -> list[Want]:
     """Bring the entries of all users into one order.
 
-    A user's own entries come by priority, then by age. Of the users' next entries the head stays
-    the first: it was told when it starts. After it that one comes first whose user holds the fewest
-    GPUs, with those of the own entries ahead, less those that it asks for, for each hour that it
-    has waited. So no user buries another, and waiting wins in the end, sooner for entries that need
-    many GPUs, which are rarely free together.
+    A user's own entries come by priority, then by age. Of the users' next entries, the head stays
+    first: it was told when it starts. After it, the lowest score comes first: GPUs that the user
+    holds, plus those of the user's own entries ahead, minus hours waited times GPUs requested. So
+    no user can push another back forever, and waiting wins in the end, sooner for entries that
+    need many GPUs, which are rarely free together.
     """
     queues: dict[str, list[Want]] = {}
     for want in wants:

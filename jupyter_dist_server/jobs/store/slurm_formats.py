@@ -8,7 +8,7 @@ import time
 from datetime import datetime, timedelta
 
 from ...common.errors import DistError
-from ...common.protocol.other_requests import InLine
+from ...common.protocol.offers import InLine
 
 _LONGEST = 10 * 365 * 86400.0
 """Seconds of a limit, or until a begin, at most: dates end somewhere."""

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ...common.protocol.other_requests import InLine
+from ...common.protocol.offers import InLine
 from ...gpus.gpu_state import GpuState
 from ...gpus.readers.gpu_reader import read_gpus
 from ..job_command import with_parameters

@@ -14,7 +14,7 @@ from .job_options import Parser, add_job_options
 
 _LINE = re.compile(r"#(SBATCH)\s+(.*)|#\s*(JDIST|GFLOW)\s+(.*)")
 """``# SBATCH``, with a space, is a comment for Slurm, too."""
-_NOT_HERE = """
+_IGNORED = """
 -A -B -C -F -I -L -M -N -O -Q -S -W -i -k -m -n -p -q -s -v -w -x
 --account --acctg-freq --batch --bb --bbf --cluster-constraint --clusters --constraint
 --container --container-id --contiguous --core-spec --cores-per-socket --cpu-freq --deadline
@@ -28,7 +28,7 @@ _NOT_HERE = """
 --time-min --tmp --tres-bind --tres-per-task --uid --use-min-nodes --verbose --wait
 --wait-all-nodes --wckey
 """
-_SBATCH_UNUSED = dict.fromkeys(_NOT_HERE.split(), "") | {
+_SBATCH_UNUSED = dict.fromkeys(_IGNORED.split(), "") | {
     "--cpus-per-gpu": "--cpus-per-task",
     "--mail-type": "--notify",
     "--mail-user": "--notify",

@@ -142,7 +142,7 @@ class RankShell(BaseShell):
         with self._noting_failure():
             super().safe_run_module(*arguments, **options)
 
-    def on_error(self, error: BaseException | None) -> None:
+    def trim_traceback(self, error: BaseException | None) -> None:
         """Leave out our own frames, and those below an await or the collective that Stop broke."""
         seen: set[int] = set()
         stopped = isinstance(error, KeyboardInterrupt)

@@ -11,7 +11,7 @@ from ...placement.requests.field_checks import MAX_SECONDS, as_integer
 from ...placement.requests.request import PoolRequest
 from ...pools.pool import Pool
 from ..base_handlers import DistHandler, StatusHandler
-from ..kernels import complete_request
+from ..pools_of_kernels import complete_request
 
 MAX_WAIT = 60.0
 """Seconds that a request may wait for news of a pool."""

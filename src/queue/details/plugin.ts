@@ -11,7 +11,7 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator } from '@jupyterlab/translation';
 import { notebookIcon } from '@jupyterlab/ui-components';
 
-import { ApiError } from '../../model/client';
+import { ApiError } from '../../model/restClient';
 import { ENDED } from '../../model/queueContract';
 import { CommandIDs, IPoolsModel } from '../../model/tokens';
 import { trans } from '../../model/trans';

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 
-import { ApiError } from '../../model/client';
+import { ApiError } from '../../model/restClient';
 import type { IApiError } from '../../model/contract';
 import type { IJobDetails } from '../../model/detailsContract';
 import type { IQueueModel } from '../../model/queue';

@@ -3,7 +3,7 @@ import { Clipboard, ICommandPalette } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 
-import { ApiError } from '../../model/client';
+import { ApiError } from '../../model/restClient';
 import type { IJobs } from '../../model/queueContract';
 import type { IJobRequest, ISubmitSchema } from '../../model/submitContract';
 import { CommandIDs, ICurrentNotebook, IPoolsModel } from '../../model/tokens';

@@ -3,7 +3,7 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import React from 'react';
 
-import { ApiError } from '../../model/client';
+import { ApiError } from '../../model/restClient';
 import type { IApiError } from '../../model/contract';
 import type { IGpu } from '../../model/gpuContract';
 import { draftOf, type IJobDraft } from '../../model/jobDraft';

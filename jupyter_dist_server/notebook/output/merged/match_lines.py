@@ -6,8 +6,8 @@ whatever is merged, and however late a rank is. Things that every running rank h
 oldest of very many, are closed: nothing joins them any more.
 
 The order of arrival says little about several ranks: a new thing goes before what higher ranks have
-shown in the same step. A step is what came at the same time, and closer to it than the rank's
-previous burst.
+shown in the same step. A thing is in the same step if it came at most two seconds earlier, and
+nearer in time to the new thing than to the end of this rank's previous burst.
 """
 
 from __future__ import annotations

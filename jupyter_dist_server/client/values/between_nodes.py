@@ -50,7 +50,7 @@ class Run(Protocol):
         """Wait for it."""
 
 
-async def spread(
+async def send_in_pieces(
     client: PoolClient,
     request: PushRequest,
     buffers: Sequence[memoryview],
@@ -106,7 +106,7 @@ async def _send(
     return found
 
 
-async def load(
+async def fetch_in_pieces(
     client: PoolClient, name: str, sizes: dict[int, list[int]], progress: Progress
 ) -> dict[int, list[Buffer]]:
     """Return the buffers of some sizes that ranks keep; raises `Lost` if one keeps them no more."""
