@@ -9,12 +9,13 @@ import re
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
 
 from ...common.patience import patience
 from ...common.pool_folder import STACK_SIGNAL, recorder_socket, stack_file
 from ...common.processes.process_ref import ProcessRef
 from ...common.processes.why_silent import why_each_silent
+from ...common.protocol.agents.agent_messages import RankState
+from ...common.protocol.pool_record import RankRecord
 from ...common.protocol.ranks.evidence import (
     Collective,
     Evidence,
@@ -40,16 +41,8 @@ _ASK = (
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 
 
-class HasProcess(Protocol):
-    """A rank as its agent or its pool's record describes it."""
-
-    rank: int
-    pid: int | None
-    start_ticks: int | None
-
-
 async def gather_evidence(
-    connection: RankConnection, ranks: Iterable[HasProcess], *, signal: bool = False
+    connection: RankConnection, ranks: Iterable[RankState | RankRecord], *, signal: bool = False
 ) -> Evidence:
     """Return what is known of every rank of a pool, whatever state it is in.
 

@@ -19,7 +19,7 @@ from ...common.protocol.ranks.rank_messages import (
     StatusRequest,
     read_content,
 )
-from ...common.rank_specs import format_ranks
+from ...common.rank_specs import format_ranks, name_ranks
 from .rank_sockets import RankSockets, output_topics
 
 _LOG = logging.getLogger(__name__)
@@ -37,6 +37,16 @@ def rank_silent(causes: Mapping[int, Cause], world_size: int) -> DistError:
         "rank_silent",
         f"{'Rank' if one else 'Ranks'} {them} {'does' if one else 'do'} not respond: {why}.",
         f"Replace {'it' if one else 'them'} with %dist_restart --ranks {them}{instead}.",
+    )
+
+
+def rank_died(ranks: Sequence[int], why: str) -> DistError:
+    """Return what to raise if ranks died that were asked, the first one for this reason."""
+    return DistError(
+        "rank_dead",
+        f"{name_ranks(ranks).capitalize()} died: {why}.",
+        f"Replace {'it' if len(ranks) == 1 else 'them'} with %dist_restart, "
+        "or choose other ranks with --ranks.",
     )
 
 
@@ -152,12 +162,11 @@ class RankConnection(RankSockets):
         form: type[Reply],
         ranks: Iterable[int] | None = None,
         *,
-        channel: str = "control",
         timeout: float,
     ) -> dict[int, Reply]:
         """Send one of our own requests to ranks, as `ask` does; return valid replies by rank."""
         said = await self.ask(
-            request.kind, request.content, ranks, channel=channel, timeout=timeout
+            request.kind, request.content, ranks, channel=request.channel, timeout=timeout
         )
         return read_replies(said, form)
 

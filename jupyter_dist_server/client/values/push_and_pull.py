@@ -32,10 +32,9 @@ from ...common.protocol.ranks.rank_messages import (
     RankRequest,
     ValueReply,
 )
-from ...common.rank_specs import name_ranks
 from ..long_requests import ask_at_length
 from ..pool_client import PoolClient
-from ..ranks.rank_connection import read_reply, why_no_reply
+from ..ranks.rank_connection import rank_died, read_reply, why_no_reply
 from .large_values import Lost, Progress, Run, all_of, load, spread
 from .pack_variables import (
     Replies,
@@ -242,12 +241,7 @@ class Mover:
         dead = self._client.dead
         lost = [rank for rank in ranks if ended or rank in dead]
         if lost:
-            why = dead.get(lost[0], POOL_ENDED)
-            raise DistError(
-                "rank_dead",
-                f"{name_ranks(lost).capitalize()} died: {why}.",
-                "Replace it with %dist_restart, or choose other ranks with --ranks.",
-            )
+            raise rank_died(lost, dead.get(lost[0], POOL_ENDED))
 
 
 @contextlib.contextmanager

@@ -25,7 +25,6 @@ from ...common.protocol.ranks.memory_messages import (
     EstimateReply,
     Exhausted,
     Held,
-    TorchUse,
 )
 from ...common.recorded_collectives import TorchFrame, users_place
 from ..torch_memory import (
@@ -78,19 +77,6 @@ def held_by(
             held.append(Held(name, nbytes, sum(gradients.values()), cell_of(name, value)))
     held.sort(key=lambda one: -one.nbytes)
     return held[:_MOST], sum(every.values())
-
-
-def torch_use(device: str) -> TorchUse | None:
-    """Return torch's use of a rank's GPU."""
-    torch = sys.modules["torch"]
-    if device == "cpu" or not torch.cuda.is_initialized():
-        return None
-    return TorchUse(
-        allocated=torch.cuda.memory_allocated(device),
-        reserved=torch.cuda.memory_reserved(device),
-        peak=torch.cuda.max_memory_allocated(device),
-        total=torch.cuda.get_device_properties(device).total_memory,
-    )
 
 
 def estimate(model: Any, optimizer: Any, batch: Any) -> EstimateReply:

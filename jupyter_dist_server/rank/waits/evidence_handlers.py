@@ -11,13 +11,14 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
+from ...common.protocol.ranks.collectives import WAITING_MODULES
 from ...common.protocol.ranks.evidence import EvidenceReply, EvidenceRequest, Frame, Group, Message
 from ...common.protocol.ranks.rank_messages import Activity
 from ...common.recorded_collectives import collectives_of, is_own, place_at
 from .. import clock
 from ..group.process_group import ProcessGroup
 from ..request_handlers import Asked, hears
-from ..torch_internals import WAITING_MODULES, groups_by_name
+from ..torch_internals import groups_by_name
 from .flight_recorder import recorded
 from .stacks import Place, main_thread, of_the_cell
 
