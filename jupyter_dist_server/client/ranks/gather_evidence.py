@@ -67,7 +67,7 @@ async def gather_evidence(
             if causes.get(rank) not in ("stopped", "starved")
         )
     )
-    found = {rank: _of_reply(reply) for rank, reply in said.items()}
+    found = {rank: reply.evidence for rank, reply in said.items()}
     found |= dict(seen)
     for rank, cause in causes.items():
         if cause == "stopped" or cause == "starved":
@@ -76,18 +76,6 @@ async def gather_evidence(
         rank: RankEvidence(condition="dead", why=why) for rank, why in connection.dead.items()
     }
     return dict(sorted(found.items()))  # so that the next look finds the same words
-
-
-def _of_reply(reply: EvidenceReply) -> RankEvidence:
-    return RankEvidence(
-        stack=reply.stack,
-        cell=reply.cell,
-        idle=reply.state == "idle",
-        ended=reply.ended,
-        message=reply.message,
-        groups=reply.groups,
-        collectives=reply.collectives,
-    )
 
 
 async def _from_outside(

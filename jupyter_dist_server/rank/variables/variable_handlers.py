@@ -30,8 +30,7 @@ from ..rank_report import Reporter, torch_memory
 from ..request_handlers import Asked, answer_from_thread, describe, hears
 from ..torch_internals import shard_of
 from .leaves import Found, digest, is_simple, leaves_of, local_part, random_states
-from .makers import Makers
-from .memory import MemoryHistory, estimate, held_by
+from .memory import Makers, MemoryHistory, estimate, held_by
 from .value_handlers import Refusal, evaluate
 
 _LOG = logging.getLogger(__name__)
