@@ -68,7 +68,19 @@ def read_replies(messages: Mapping[int, Message], form: type[Reply]) -> dict[int
     return {rank: reply for rank, reply in replies.items() if reply is not None}
 
 
-def why_no_reply(message: Message) -> str:
+def read_replies_or_why(messages: Mapping[int, Message], form: type[Reply]) -> dict[int, Reply]:
+    """Return what ranks have replied; ``failed``, and why, for those that replied something else.
+
+    Replies of this form have a `status`, and say `why`.
+    """
+    return {
+        rank: read_reply(rank, message, form)
+        or read_content({"status": "failed", "why": _why_no_reply(message)}, form)
+        for rank, message in messages.items()
+    }
+
+
+def _why_no_reply(message: Message) -> str:
     """Return the error that a rank has sent instead of a reply, in one line."""
     content = message["content"]
     error = content.get("evalue") if isinstance(content, dict) else None

@@ -34,7 +34,7 @@ from ...common.protocol.ranks.rank_messages import (
 )
 from ..long_requests import ask_at_length
 from ..pool_client import PoolClient
-from ..ranks.rank_connection import rank_died, read_reply, why_no_reply
+from ..ranks.rank_connection import rank_died, read_replies_or_why
 from .large_values import Lost, Progress, Run, all_of, load, spread
 from .pack_variables import (
     Replies,
@@ -251,10 +251,5 @@ def _memory_for(ranks: Sequence[int]) -> Iterator[dict[int, SharedMemory]]:
 
 
 def _read(messages: dict[int, Message]) -> Replies:
-    return {
-        rank: (
-            read_reply(rank, message, ValueReply) or ValueReply("failed", why_no_reply(message)),
-            message["buffers"],
-        )
-        for rank, message in messages.items()
-    }
+    replies = read_replies_or_why(messages, ValueReply)
+    return {rank: (reply, messages[rank]["buffers"]) for rank, reply in replies.items()}
