@@ -34,12 +34,26 @@ def test_tensors_are_compared_where_numpy_is_not_installed() -> None:
 
 def test_tensors_without_memory_are_not_compared() -> None:
     assert digest(torch.ones(3, device="meta")) == ""
-    whole = torch.ones(2, 2, dtype=torch.uint8)
-    assert digest(torch._make_per_tensor_quantized_tensor(whole, 0.5, 0)) == ""
     with FakeTensorMode():
         fake = torch.ones(3)
     assert digest(fake) == ""
     assert digest(torch.ones(0)) == digest(torch.zeros(0)) != ""
+
+
+def test_scales_of_quantized_tensors_count() -> None:
+    def of_tensor(scale: float, zero: int) -> str:
+        return digest(torch._make_per_tensor_quantized_tensor(whole, scale, zero))
+
+    def of_channels(scale: float, zero: int, axis: int = 0) -> str:
+        scales, zeros = torch.tensor([scale, 1.0]), torch.tensor([zero, 0])
+        return digest(torch._make_per_channel_quantized_tensor(whole, scales, zeros, axis))
+
+    whole = torch.ones(2, 2, dtype=torch.uint8)
+    assert of_tensor(0.5, 0) == of_tensor(0.5, 0) != ""
+    assert len({of_tensor(0.5, 0), of_tensor(0.25, 0), of_tensor(0.5, 1)}) == 3
+    assert of_channels(0.5, 0) == of_channels(0.5, 0) != ""
+    different = of_channels(0.5, 0), of_channels(0.25, 0), of_channels(0.5, 1)
+    assert len({*different, of_channels(0.5, 0, axis=1)}) == 4
 
 
 def test_masks_of_arrays_count() -> None:

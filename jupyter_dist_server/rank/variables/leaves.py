@@ -112,7 +112,7 @@ def _digest(value: Any) -> str:
     state = hashlib.blake2b(digest_size=16)
     if isinstance(value, torch.Tensor):
         value = local_part(value)
-        if value.is_meta or value.is_quantized:  # torch gives up the latter
+        if value.is_meta:
             return ""
         _add_tensor(state, value.detach())
     elif numpy and isinstance(value, numpy.ndarray) and not value.dtype.hasobject:
@@ -134,6 +134,15 @@ def _digest(value: Any) -> str:
 def _bytes_of(array: Any) -> Any:
     numpy = sys.modules["numpy"]
     return numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8)
+
+
+def _scales_of(tensor: Any) -> tuple[Any, ...]:
+    """Return the meaning of the integers of a quantized tensor."""
+    torch, scheme = sys.modules["torch"], tensor.qscheme()
+    if scheme in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+        return scheme, tensor.q_scale(), tensor.q_zero_point()
+    scales, zeros = tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()
+    return scheme, scales.tolist(), zeros.tolist(), tensor.q_per_channel_axis()
 
 
 def local_part(tensor: Any) -> Any:
@@ -166,6 +175,9 @@ def _add_tensor(state: Any, tensor: Any) -> None:
         tensor = tensor.values()
     elif tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
+    if tensor.is_quantized:
+        state.update(repr(_scales_of(tensor)).encode())
+        tensor = tensor.int_repr()
     flat = tensor.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
     if type(flat) is not torch.Tensor:  # it may have no memory of its own, such as a fake tensor
         raise TypeError(f"{type(flat)} has no bytes that could be compared")
