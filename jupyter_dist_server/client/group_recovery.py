@@ -112,7 +112,7 @@ class GroupRecovery:
         )
         # Ranks that met nobody say so at the end of the limit.
         replies = await self._connection.request(
-            request, RegroupReply, channel="shell", timeout=limit + patience.cleanup
+            request, RegroupReply, timeout=limit + patience.cleanup
         )
         every = set(range(self._size))
         if any(reply.failure for reply in replies.values()):

@@ -10,7 +10,7 @@ from ..common.protocol.jupyter_messages import Message
 from ..common.protocol.ranks.profile_messages import ProfileRequest, RankProfile
 from ..common.protocol.ranks.rank_messages import RankRequest
 from .pool_client import PoolClient
-from .ranks.rank_connection import read_reply, why_no_reply
+from .ranks.rank_connection import read_replies_or_why
 
 
 async def ask_at_length(
@@ -45,14 +45,9 @@ async def profiles_of(
     """
     living = [rank for rank in ranks if rank not in client.dead]
     messages = await ask_at_length(client, ProfileRequest(), living)
-    said = {
-        rank: read_reply(rank, message, RankProfile)
-        or RankProfile(status="failed", why=why_no_reply(message))
-        for rank, message in messages.items()
-    }
     traces = {
         rank: bytes(message["buffers"][0])
         for rank, message in messages.items()
         if message["buffers"] and len(message["buffers"][0])
     }
-    return said, traces
+    return read_replies_or_why(messages, RankProfile), traces

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from ..common.background_tasks import Tasks
+from ..common.background_tasks import Tasks, any_of
 from ..common.files.open_files import CLIENT_EACH, check_open_files
 from ..common.patience import patience
 from ..common.processes.process_ref import POOL_ENDED, RESTARTED
@@ -188,15 +188,7 @@ class PoolClient(RankConnection):
     async def _check_that_they_answer(self, execution: Execution) -> None:
         """Wait for ranks that have been silent so far; sending them a cell could lose outputs."""
         silent = set(self.silent) & set(execution.outstanding)
-        either = self.subscribed(silent), execution.done.wait()
-        waits = [asyncio.ensure_future(wait) for wait in either]
-        try:
-            await asyncio.wait(
-                waits, timeout=patience.busy_answer, return_when=asyncio.FIRST_COMPLETED
-            )
-        finally:
-            for wait in waits:
-                wait.cancel()
+        await any_of(self.subscribed(silent), execution.done, within=patience.busy_answer)
         if silent := set(self.silent) & set(execution.outstanding):
             raise await self.link.rank_silent(silent)
 

@@ -41,9 +41,12 @@ class Tasks:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-async def any_of(*events: asyncio.Event, within: float | None = None) -> None:
-    """Wait for one of some events, at most for some seconds."""
-    waits = [asyncio.create_task(event.wait()) for event in events]
+async def any_of(
+    *either: asyncio.Event | Coroutine[Any, Any, Any], within: float | None = None
+) -> None:
+    """Wait for one of some events and coroutines, at most for some seconds."""
+    works = [one.wait() if isinstance(one, asyncio.Event) else one for one in either]
+    waits = [asyncio.create_task(work) for work in works]
     try:
         await asyncio.wait(waits, timeout=within, return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -15,7 +15,7 @@ from IPython.display import display
 from ..client.pool_client import PoolClient
 from ..client.values.push_and_pull import Mover
 from ..common.units import format_bytes
-from ..verdicts.ask_and_explain import explain
+from ..verdicts.explain_hang import explain
 from ..verdicts.verdict import Verdict
 from .cells import wait_watch
 from .cells.wait_watch import evidence_on, explain_wait

@@ -16,7 +16,7 @@ from ..common.processes.why_silent import RANK_PHRASES, why_silent
 from ..common.protocol.pool_record import PoolRecord, RankRecord
 from ..common.protocol.ranks.rank_messages import StackReply, StackRequest
 from ..common.rank_specs import check_ranks
-from ..verdicts.ask_and_explain import explain
+from ..verdicts.explain_hang import explain
 from ..verdicts.verdict import Verdict
 
 

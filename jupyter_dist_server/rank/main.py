@@ -11,7 +11,6 @@ import ctypes
 import faulthandler
 import gc
 import importlib
-import json
 import logging
 import os
 import random
@@ -25,7 +24,7 @@ from typing import Any, NoReturn, TextIO
 import msgspec
 
 from ..common.errors import DistError
-from ..common.pool_folder import memory_file, rank_connection, read_config
+from ..common.pool_folder import memory_file, rank_connection, read_config, write_private
 from ..common.protocol.agents.rank_start import Failed, RankOrders, Ready
 from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_file import PoolFile
@@ -252,9 +251,8 @@ def _start_kernel(
         clock.follow(folder)
     connection = folder / f"rank-{orders.rank}.json"
     if not connection.exists():  # it does after a restart of the ranks
-        descriptor = os.open(connection, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w") as file:
-            json.dump(rank_connection(folder, orders.rank, config.key, orders.address), file)
+        about = rank_connection(folder, orders.rank, config.key, orders.address)
+        write_private(connection, about)
     # Linux signals the agent's death; elsewhere ipykernel looks once a second.
     parent = 0 if sys.platform == "linux" else os.getppid()
     app = RankApp.instance(connection_file=str(connection), parent_handle=parent)

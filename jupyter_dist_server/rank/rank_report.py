@@ -33,7 +33,7 @@ class Reporter:
         """
         if idle:
             with contextlib.suppress(RuntimeError):  # its GPU has failed: the last values stay
-                self._gpu = _gpu(self.device)
+                self._gpu = torch_memory(self.device)
         return RankReport(
             os.getpid(), _host_pid(), self._memory.read(), self._gpu, time.process_time()
         )
@@ -48,13 +48,17 @@ def _host_pid() -> int:
     return os.getpid()
 
 
-def _gpu(device: str) -> TorchMemory | None:
+def torch_memory(device: str) -> TorchMemory | None:
+    """Return torch's use of a rank's GPU, if CUDA is in use."""
     torch = sys.modules["torch"]
     if device == "cpu" or not torch.cuda.is_initialized():
         return None
     # The current device belongs to a thread, and this is not the cell's thread.
+    about = torch.cuda.get_device_properties(device)
     return TorchMemory(
-        uuid=str(torch.cuda.get_device_properties(device).uuid),
+        uuid=str(about.uuid),
         allocated=torch.cuda.memory_allocated(device),
         reserved=torch.cuda.memory_reserved(device),
+        peak=torch.cuda.max_memory_allocated(device),
+        total=about.total_memory,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -70,48 +71,29 @@ def refusal(error: Exception) -> Content:
     }
 
 
-class LongAnswers:
-    """Answers requests of the control channel without keeping it busy."""
+def answer_from_thread(
+    kernel: Any,
+    asked: Asked[Request],
+    work: Callable[[], tuple[RankReply, Sequence[memoryview]]],
+) -> None:
+    """Send a reply and its buffers, without keeping the control channel busy meanwhile.
 
-    control_stream: Any
+    Large values take a while, and so may a GPU.
+    """
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._device_of_rank = current_device()
+    def answer() -> None:
+        try:
+            if kernel.report.device != "cpu":  # a new thread uses the first GPU
+                sys.modules["torch"].cuda.set_device(kernel.report.device)
+            send = partial(asked.reply, *work())
+        except BaseException as error:  # the client reports it
+            why = {"status": "error", "ename": type(error).__name__, "evalue": describe(error)}
+            send = partial(asked.send, why, ())
+        kernel.control_stream.io_loop.add_callback(send)  # a socket belongs to one thread
 
-    def _answer_from_thread(
-        self, asked: Asked[Request], work: Callable[[], tuple[RankReply, Sequence[memoryview]]]
-    ) -> None:
-        """Send a reply and its buffers: large values take a while, and so may a GPU."""
-
-        def answer() -> None:
-            try:
-                use_device(self._device_of_rank)
-                send = partial(asked.reply, *work())
-            except BaseException as error:  # the client reports it
-                why = {"status": "error", "ename": type(error).__name__, "evalue": describe(error)}
-                send = partial(asked.send, why, ())
-            self.control_stream.io_loop.add_callback(send)  # a socket belongs to one thread
-
-        threading.Thread(target=answer, daemon=True).start()
+    threading.Thread(target=answer, daemon=True).start()
 
 
 def describe(error: BaseException) -> str:
     """Return an error's type and message."""
     return f"{type(error).__name__}: {error}".rstrip(": ")
-
-
-def current_device() -> int | None:
-    """Return the GPU of this thread, if CUDA is in use."""
-    import torch
-
-    device: int | None = torch.cuda.current_device() if torch.cuda.is_initialized() else None
-    return device
-
-
-def use_device(device: int | None) -> None:
-    """Use the rank's GPU in this thread, which would begin with the first one."""
-    if device is not None:
-        import torch
-
-        torch.cuda.set_device(device)

@@ -14,10 +14,6 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..common.protocol.ranks.collectives import BACKWARD as BACKWARD
-from ..common.protocol.ranks.collectives import NO_CALLS as NO_CALLS
-from ..common.protocol.ranks.collectives import WAITING_MODULES as WAITING_MODULES
-
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 

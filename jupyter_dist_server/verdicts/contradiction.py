@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..common.protocol.ranks.evidence import Collective, Evidence, Group
-from .verdict import name
+from ..common.protocol.ranks.evidence import Collective, Evidence
+from ..common.rank_specs import name_ranks
 
 _NEEDS_ALL = frozenset(
     [
@@ -40,13 +40,9 @@ def disagreement(group: str, evidence: Evidence) -> tuple[str, list[int]]:
         for other in own.ranks:
             theirs = groups.get(other)
             if theirs and theirs.ranks and theirs.ranks != own.ranks:
-                what = f"{own.name or group}: rank {rank} has made it of {_all(own)}"
-                return f"{what}, rank {other} of {_all(theirs)}", [rank, other]
+                what = f"{own.name or group}: rank {rank} has made it of {name_ranks(own.ranks)}"
+                return f"{what}, rank {other} of {name_ranks(theirs.ranks)}", [rank, other]
     return "", []
-
-
-def _all(group: Group) -> str:
-    return name(group.ranks, capital=False)
 
 
 def _order(group: str, evidence: Evidence) -> str:
@@ -90,7 +86,7 @@ def _ends(group: str, evidence: Evidence) -> str:
                 says, has = ("says", "it has") if len(missing) == 1 else ("say", "they have")
                 return (
                     f"rank {rank} says that {one.op} #{one.number} is complete, "
-                    f"{name(missing, capital=False)} {says} that {has} not begun it"
+                    f"{name_ranks(missing)} {says} that {has} not begun it"
                 )
     return ""
 

@@ -1,15 +1,17 @@
-"""Why ranks wait for each other: one verdict from what each of them tells."""
+"""Why ranks wait for each other: one verdict from what each of them tells, asked once or again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from ..common.protocol.ranks.evidence import CodePlace, Evidence
+from ..common.rank_specs import name_ranks
 from .contradiction import contradiction, disagreement
 from .match_waits import Wait, find_waits
-from .verdict import INTERRUPT, STOP, Kind, Remedy, Verdict, name, restart
+from .verdict import INTERRUPT, STOP, Kind, Remedy, Verdict, restart
 from .what_ranks_do import may_come, waits_in, what_it_does, where_it_is
 
 _SAVE = (
@@ -24,6 +26,36 @@ _STARVED = "Other programs use the processors. The cell goes on when they leave 
 _MOST = 4
 _MEMBERS = "Call new_group with the same ranks on all ranks. " + STOP
 _ORDER = "Call them in the same order on all ranks. " + STOP
+
+
+async def explain(
+    look: Callable[[], Awaitable[Evidence]],
+    older_than: float | None = None,
+    seen_since: Mapping[int, float] = MappingProxyType({}),
+) -> tuple[Verdict | None, Evidence]:
+    """Return why ranks wait, and the evidence for it, which `look` gathers.
+
+    A verdict that is doubtful, or about a rank that does not respond, is returned only if a second
+    look finds the same: ranks may have made progress between the first answer and the last.
+    """
+    before = ""
+    for _ in range(3):
+        evidence = await look()
+        verdict = explain_hang(evidence, older_than, seen_since)
+        if verdict is None:
+            return None, evidence
+        unsure = ("silent", "starved")
+        silent = [rank for rank in verdict.ranks if evidence[rank].condition in unsure]
+        if not (verdict.is_doubtful or silent):
+            return verdict, evidence
+        said = verdict.sentence
+        if silent or verdict.kind == "holds_gil":  # ranks that go on are at other lines meanwhile
+            said = f"{verdict.op} {silent or verdict.ranks}"
+        if said == before:
+            return verdict, evidence
+        before = said
+        await asyncio.sleep(0.1)
+    return None, evidence
 
 
 def explain_hang(
@@ -87,11 +119,10 @@ def _absent(wait: Wait, causes: list[int], evidence: Evidence) -> Verdict:
     told = list(clauses.items())
     told.sort(key=lambda clause: clause[1][0] not in stuck)
     for (one, many), ranks in told[:_MOST]:
-        parts.append(
-            f"{name(ranks)} {_verb(wait, ranks, stuck)}: {one if len(ranks) == 1 else many}."
-        )
+        does = one if len(ranks) == 1 else many
+        parts.append(f"{name_ranks(ranks).capitalize()} {_verb(wait, ranks, stuck)}: {does}.")
     if others := sorted(rank for _, ranks in told[_MOST:] for rank in ranks):
-        parts.append(f"{name(others)} {_verb(wait, others, stuck)} either.")
+        parts.append(f"{name_ranks(others).capitalize()} {_verb(wait, others, stuck)} either.")
     away = [rank for rank in causes if evidence[rank].condition not in ("answers", "starved")]
     kind: Kind = "never_joined" if stuck else "not_joined_yet"
     return _verdict(
@@ -117,11 +148,11 @@ def _mismatch(wait: Wait) -> Verdict:
     number = wait.op.partition(" ")[2]
     places = wait.joined if wait.begun_there else {}
     said = [
-        f"{name(ranks, capital=False)} began {what}{_at(_places(places, ranks))}"
+        f"{name_ranks(ranks)} began {what}{_at(_places(places, ranks))}"
         for what, ranks in list(wait.others.items())[:_MOST]
     ]
     if others := [rank for ranks in list(wait.others.values())[_MOST:] for rank in ranks]:
-        said.append(f"{name(sorted(others), capital=False)} began something else")
+        said.append(f"{name_ranks(sorted(others))} began something else")
     sentence = f"The ranks disagree on collective {number}: {_and(said)}."
     least = min(wait.others.values(), key=len)
     return _verdict("mismatch", sentence, least, True, wait, [INTERRUPT])
@@ -133,11 +164,11 @@ def _circle(waits: list[Wait]) -> Verdict:
     for wait in waits[:_MOST]:
         ranks = list(wait.joined)
         verb = "waits" if len(ranks) == 1 else "wait"
-        whom = "" if wait.is_message else f" for {name(wait.absent, capital=False)}"
+        whom = "" if wait.is_message else f" for {name_ranks(wait.absent)}"
         at = _at(wait.joined.values())
-        said.append(f"{name(ranks, capital=False)} {verb} in {wait.op}{wait.about}{whom}{at}")
+        said.append(f"{name_ranks(ranks)} {verb} in {wait.op}{wait.about}{whom}{at}")
     if others := sorted({rank for wait in waits[_MOST:] for rank in wait.joined}):
-        said.append(f"{name(others, capital=False)} {'waits' if len(others) == 1 else 'wait'}, too")
+        said.append(f"{name_ranks(others)} {'waits' if len(others) == 1 else 'wait'}, too")
     sentence = f"The ranks wait for each other: {_and(said)}."
     ranks = sorted({rank for wait in waits for rank in wait.joined})
     return _verdict("order", sentence, ranks, True, waits[0], [INTERRUPT], _ORDER)
@@ -156,14 +187,15 @@ def _without_wait(evidence: Evidence) -> Verdict | None:
             what = what_it_does(evidence[ranks[0]], len(ranks) == 1)
             if len(ranks) > 1 and len({where_it_is(evidence[r].stack) for r in ranks}) > 1:
                 what = what.partition(",")[0]
-            sentence = f"{name(ranks)} {'does' if len(ranks) == 1 else 'do'} not respond: {what}."
+            do = "does" if len(ranks) == 1 else "do"
+            sentence = f"{name_ranks(ranks).capitalize()} {do} not respond: {what}."
             if condition == "starved":
                 return Verdict("silent", sentence, ranks, False, [INTERRUPT], _STARVED)
             kind: Kind = "stopped" if condition == "stopped" else "holds_gil"
             return Verdict(kind, sentence, ranks, condition == "stopped", [restart(ranks)])
     if ranks := [rank for rank, found in evidence.items() if found.condition == "silent"]:
         do = "does" if len(ranks) == 1 else "do"
-        sentence = f"No verdict: {name(ranks, capital=False)} {do} not respond."
+        sentence = f"No verdict: {name_ranks(ranks)} {do} not respond."
         return Verdict("silent", sentence, ranks, False, [INTERRUPT, restart(ranks)], _SILENT)
     return None
 
@@ -181,7 +213,7 @@ def _begin(wait: Wait, evidence: Evidence) -> str:
         by = by and (f", begun{by}" if wait.begun_there else by)
     else:
         verb = "has begun" if one else "have begun"
-    return f"{name(ranks)} {verb} {wait.op}{wait.about}{by}."
+    return f"{name_ranks(ranks).capitalize()} {verb} {wait.op}{wait.about}{by}."
 
 
 def _by(wait: Wait) -> str:

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..common.protocol.ranks.evidence import CodePlace, Collective, Evidence, Group, RankEvidence
-from ..common.rank_specs import format_ranks
-from .verdict import name
+from ..common.rank_specs import format_ranks, name_ranks
 from .what_ranks_do import innermost_line, waits_in
 
 _SAME_TENSORS = frozenset(
@@ -138,9 +137,7 @@ def differences(here: dict[int, Collective]) -> dict[str, list[int]]:
     ops = {one.op for one in here.values()}
     if len(ops) == 1 and not ops <= _SAME_TENSORS:
         return {}
-    by_kind: dict[str, list[int]] = {}
-    for rank, one in here.items():
-        by_kind.setdefault(describe(one), []).append(rank)
+    by_kind = _by_kind(here)
     return by_kind if len(by_kind) > 1 else {}
 
 
@@ -241,11 +238,11 @@ def last_collectives(evidence: Evidence) -> str:
     ranks = {rank for there in by_number.values() for rank in there}
     told = [n for n, there in by_number.items() if there.keys() == ranks or differences(there)]
     number = max(told or by_number)
-    said = [
-        f"{name(whose, capital=not place)} had begun {what}"
-        for place, (what, whose) in enumerate(_by_kind(by_number[number]).items())
-    ]
-    return f"{', '.join(said)} as collective #{number}."
+    said = ", ".join(
+        f"{name_ranks(whose)} had begun {what}"
+        for what, whose in _by_kind(by_number[number]).items()
+    )
+    return f"{said[0].upper()}{said[1:]} as collective #{number}."
 
 
 def _all(by_number: dict[int, dict[int, Collective]]) -> list[Collective]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
-from ..common.rank_specs import format_ranks
+from ..common.rank_specs import format_ranks, name_ranks
 
 Kind = Literal[
     "never_joined",
@@ -70,18 +69,10 @@ class Verdict(msgspec.Struct, frozen=True):
         return f"{self.sentence} {self.hint}".rstrip()
 
 
-def name(ranks: Iterable[int], capital: bool = True) -> str:
-    """Return ``Rank 1``, or ``Ranks 0-2``."""
-    chosen = list(ranks)
-    word = "Rank" if len(chosen) == 1 else "Ranks"
-    return f"{word if capital else word.lower()} {format_ranks(chosen)}"
-
-
-def restart(ranks: Iterable[int]) -> Remedy:
+def restart(ranks: list[int]) -> Remedy:
     """Return the remedy for ranks that do not continue by themselves."""
-    chosen = list(ranks)
-    label = f"Restart {name(chosen, capital=False)}"
-    return Remedy(label, f"%dist_restart --ranks {format_ranks(chosen)}", chosen)
+    magic = f"%dist_restart --ranks {format_ranks(ranks)}"
+    return Remedy(f"Restart {name_ranks(ranks)}", magic, ranks)
 
 
 INTERRUPT = Remedy("Interrupt", "%dist_interrupt")

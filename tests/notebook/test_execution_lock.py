@@ -21,7 +21,7 @@ from jupyter_dist_server.notebook.cells.wait_watch import evidence_on
 from jupyter_dist_server.notebook.loop_thread import LoopThread
 from jupyter_dist_server.notebook.output.cell_outcome import CellInterrupted
 from jupyter_dist_server.notebook.transfer_progress import mover
-from jupyter_dist_server.verdicts.ask_and_explain import explain
+from jupyter_dist_server.verdicts.explain_hang import explain
 
 from ..pool_driver import client_of, request, running
 from ..server_driver import Server

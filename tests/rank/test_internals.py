@@ -19,7 +19,8 @@ from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
 from pygments.lexer import RegexLexerMeta
 
-from jupyter_dist_server.rank.torch_internals import DDP_INNER_MODULES, WAITING_MODULES
+from jupyter_dist_server.common.protocol.ranks.collectives import WAITING_MODULES
+from jupyter_dist_server.rank.torch_internals import DDP_INNER_MODULES
 
 RPC = "a rank that waits in torch.distributed.rpc cannot be stopped"
 COUNT = "a group in which ranks are at different collectives is not re-created after a stop"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jupyter_dist_server.rank.variables.makers import Makers
+from jupyter_dist_server.rank.variables.memory import Makers
 
 from ..pool_driver import client_of, request, running, text_of
 

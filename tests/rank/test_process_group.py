@@ -135,14 +135,14 @@ async def test_a_stale_order_to_meet_is_not_obeyed(tmp_path: Path) -> None:
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         (before,) = await groups(client)
         order = RegroupRequest("late", generation=1, until=time.time() - 1)
-        await client.request(order, RegroupReply, channel="shell", timeout=PATIENCE)
+        await client.request(order, RegroupReply, timeout=PATIENCE)
         assert await groups(client) == {before}
 
 
 async def test_a_rank_that_nobody_meets_gives_up_and_the_next_try_succeeds(tmp_path: Path) -> None:
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         order = RegroupRequest("alone", generation=1, until=time.time() + 5)
-        alone = await client.request(order, RegroupReply, [0], channel="shell", timeout=PATIENCE)
+        alone = await client.request(order, RegroupReply, [0], timeout=PATIENCE)
         assert "here/1" in alone[0].failure
         client.group.suspect = True
         assert await reduce(client) == {"ok"}
@@ -153,9 +153,7 @@ async def test_a_rank_that_comes_when_another_has_given_up_gives_up_too(tmp_path
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         for rank, seconds in ((1, 0.5), (0, 60.0)):
             order = RegroupRequest("missed", generation=1, until=time.time() + seconds)
-            replies = await client.request(
-                order, RegroupReply, [rank], channel="shell", timeout=PATIENCE
-            )
+            replies = await client.request(order, RegroupReply, [rank], timeout=PATIENCE)
             assert replies[rank].failure
         client.group.suspect = True
         assert await reduce(client) == {"ok"}
@@ -185,7 +183,7 @@ async def test_an_interrupt_does_not_keep_a_rank_from_meeting_the_others(tmp_pat
             pass
         async with interrupter_of(client.folder, client.link) as interrupter:
             await interrupter.interrupt(Execution(range(2), lambda *_: None))
-        replies = await client.request(order, RegroupReply, [1], channel="shell", timeout=PATIENCE)
+        replies = await client.request(order, RegroupReply, [1], timeout=PATIENCE)
         assert not replies[1].failure and not RegroupReply(**(await waits)["content"]).failure
         assert await reduce(client) == {"ok"}
 

@@ -14,8 +14,7 @@ from jupyter_dist_server.common.protocol.ranks.evidence import (
     Group,
     RankEvidence,
 )
-from jupyter_dist_server.verdicts.ask_and_explain import explain
-from jupyter_dist_server.verdicts.explain_hang import explain_hang
+from jupyter_dist_server.verdicts.explain_hang import explain, explain_hang
 
 EVERYONE = {"0": Group([0, 1, 2])}
 

@@ -8,7 +8,7 @@ from jupyter_dist_server.common.protocol.ranks.memory_messages import (
     EstimateReply,
     Held,
     MemoryReply,
-    TorchUse,
+    TorchMemory,
 )
 from jupyter_dist_server.verdicts.memory_sentences import (
     estimate_sentence,
@@ -21,7 +21,7 @@ MIB = 1 << 20
 GIB = 1 << 30
 
 
-def rank(held: dict[str, int], torch: TorchUse | None = None) -> MemoryReply:
+def rank(held: dict[str, int], torch: TorchMemory | None = None) -> MemoryReply:
     return MemoryReply(
         busy=False,
         resident=200 * MIB,
@@ -52,7 +52,7 @@ def test_ranks_that_do_not_tell() -> None:
 
 
 def test_ranks_on_gpus() -> None:
-    use = TorchUse(allocated=GIB, reserved=2 * GIB, peak=GIB, total=80 * GIB)
+    use = TorchMemory(allocated=GIB, reserved=2 * GIB, peak=GIB, total=80 * GIB)
     rows = memory_rows({0: rank({"model": GIB}, use), 1: rank({})})
     assert rows[0][3:7] == ("allocated", "reserved", "peak", "GPU")
     assert rows[1][3:] == ("1 GiB", "2 GiB", "1 GiB", "80 GiB", "1 GiB", "model 1 GiB")
@@ -61,7 +61,7 @@ def test_ranks_on_gpus() -> None:
 
 def test_a_step_that_does_not_fit() -> None:
     step = EstimateReply(parameters=30 * GIB, optimizer=60 * GIB, peak=90 * GIB)
-    use = TorchUse(allocated=0, reserved=0, peak=0, total=80 * GIB)
+    use = TorchMemory(allocated=0, reserved=0, peak=0, total=80 * GIB)
     said = estimate_sentence("model", step, {0: rank({}, use), 1: rank({}, use), 2: rank({})})
     assert said == [
         "A step of `model` takes about 90 GiB on each rank: parameters 30 GiB, optimizer 60 GiB.",

@@ -11,7 +11,7 @@ from jupyter_dist_server.common.protocol.ranks.memory_messages import (
     Exhausted,
     Held,
     MemoryReply,
-    TorchUse,
+    TorchMemory,
 )
 from jupyter_dist_server.verdicts.memory_sentences import is_out_of_memory, out_of_memory_sentences
 
@@ -28,7 +28,7 @@ ON_GPU = (
 OF_NUMPY = "Unable to allocate 20.0 GiB for an array with shape (5368709120,) and data type float32"
 
 
-def rank(held: dict[str, int], torch: TorchUse | None = None) -> MemoryReply:
+def rank(held: dict[str, int], torch: TorchMemory | None = None) -> MemoryReply:
     return MemoryReply(
         busy=False,
         resident=0,
@@ -55,7 +55,7 @@ def test_what_was_asked_for(name: str, value: str, amount: str) -> None:
 
 
 def test_ranks_that_differ_and_on_gpus() -> None:
-    use = TorchUse(allocated=70 * GIB, reserved=71 * GIB, peak=75 * GIB, total=80 * GIB)
+    use = TorchMemory(allocated=70 * GIB, reserved=71 * GIB, peak=75 * GIB, total=80 * GIB)
     same = rank({"model": GIB}, use)
     assert list(out_of_memory_sentences(dict.fromkeys(range(3), ON_GPU), {0: same, 1: same})) == [
         "Ranks 0-1 asked for 20.00 GiB; the variables of each hold 1 GiB (`model` 1 GiB).",

@@ -9,12 +9,13 @@ import re
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
 
 from ...common.patience import patience
 from ...common.pool_folder import STACK_SIGNAL, recorder_socket, stack_file
 from ...common.processes.process_ref import ProcessRef
 from ...common.processes.why_silent import why_each_silent
+from ...common.protocol.agents.agent_messages import RankState
+from ...common.protocol.pool_record import RankRecord
 from ...common.protocol.ranks.evidence import (
     Collective,
     Evidence,
@@ -40,16 +41,8 @@ _ASK = (
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 
 
-class HasProcess(Protocol):
-    """A rank as its agent or its pool's record describes it."""
-
-    rank: int
-    pid: int | None
-    start_ticks: int | None
-
-
 async def gather_evidence(
-    connection: RankConnection, ranks: Iterable[HasProcess], *, signal: bool = False
+    connection: RankConnection, ranks: Iterable[RankState | RankRecord], *, signal: bool = False
 ) -> Evidence:
     """Return what is known of every rank of a pool, whatever state it is in.
 
@@ -74,7 +67,7 @@ async def gather_evidence(
             if causes.get(rank) not in ("stopped", "starved")
         )
     )
-    found = {rank: _of_reply(reply) for rank, reply in said.items()}
+    found = {rank: reply.evidence for rank, reply in said.items()}
     found |= dict(seen)
     for rank, cause in causes.items():
         if cause == "stopped" or cause == "starved":
@@ -83,18 +76,6 @@ async def gather_evidence(
         rank: RankEvidence(condition="dead", why=why) for rank, why in connection.dead.items()
     }
     return dict(sorted(found.items()))  # so that the next look finds the same words
-
-
-def _of_reply(reply: EvidenceReply) -> RankEvidence:
-    return RankEvidence(
-        stack=reply.stack,
-        cell=reply.cell,
-        idle=reply.state == "idle",
-        ended=reply.ended,
-        message=reply.message,
-        groups=reply.groups,
-        collectives=reply.collectives,
-    )
 
 
 async def _from_outside(

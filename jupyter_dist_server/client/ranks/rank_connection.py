@@ -19,7 +19,7 @@ from ...common.protocol.ranks.rank_messages import (
     StatusRequest,
     read_content,
 )
-from ...common.rank_specs import format_ranks
+from ...common.rank_specs import format_ranks, name_ranks
 from .rank_sockets import RankSockets, output_topics
 
 _LOG = logging.getLogger(__name__)
@@ -37,6 +37,16 @@ def rank_silent(causes: Mapping[int, Cause], world_size: int) -> DistError:
         "rank_silent",
         f"{'Rank' if one else 'Ranks'} {them} {'does' if one else 'do'} not respond: {why}.",
         f"Replace {'it' if one else 'them'} with %dist_restart --ranks {them}{instead}.",
+    )
+
+
+def rank_died(ranks: Sequence[int], why: str) -> DistError:
+    """Return what to raise if ranks died that were asked, the first one for this reason."""
+    return DistError(
+        "rank_dead",
+        f"{name_ranks(ranks).capitalize()} died: {why}.",
+        f"Replace {'it' if len(ranks) == 1 else 'them'} with %dist_restart, "
+        "or choose other ranks with --ranks.",
     )
 
 
@@ -58,7 +68,19 @@ def read_replies(messages: Mapping[int, Message], form: type[Reply]) -> dict[int
     return {rank: reply for rank, reply in replies.items() if reply is not None}
 
 
-def why_no_reply(message: Message) -> str:
+def read_replies_or_why(messages: Mapping[int, Message], form: type[Reply]) -> dict[int, Reply]:
+    """Return what ranks have replied; ``failed``, and why, for those that replied something else.
+
+    Replies of this form have a `status`, and say `why`.
+    """
+    return {
+        rank: read_reply(rank, message, form)
+        or read_content({"status": "failed", "why": _why_no_reply(message)}, form)
+        for rank, message in messages.items()
+    }
+
+
+def _why_no_reply(message: Message) -> str:
     """Return the error that a rank has sent instead of a reply, in one line."""
     content = message["content"]
     error = content.get("evalue") if isinstance(content, dict) else None
@@ -152,12 +174,11 @@ class RankConnection(RankSockets):
         form: type[Reply],
         ranks: Iterable[int] | None = None,
         *,
-        channel: str = "control",
         timeout: float,
     ) -> dict[int, Reply]:
         """Send one of our own requests to ranks, as `ask` does; return valid replies by rank."""
         said = await self.ask(
-            request.kind, request.content, ranks, channel=channel, timeout=timeout
+            request.kind, request.content, ranks, channel=request.channel, timeout=timeout
         )
         return read_replies(said, form)
 

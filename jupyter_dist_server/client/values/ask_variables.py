@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...common.errors import DistError
 from ...common.patience import patience
-from ...common.protocol.jupyter_messages import Message
+from ...common.processes.process_ref import POOL_ENDED
 from ...common.protocol.ranks.memory_messages import (
     EstimateReply,
     EstimateRequest,
@@ -21,11 +21,13 @@ from ..long_requests import ask_at_length
 from ..pool_client import PoolClient
 from ..ranks.rank_connection import (
     RankConnection,
+    rank_died,
     read_replies,
+    read_replies_or_why,
     read_reply,
     replies_of,
-    why_no_reply,
 )
+from .pack_variables import value_missing
 
 
 async def variables_of(
@@ -37,14 +39,9 @@ async def variables_of(
     """
     request = VariablesRequest(list(names), only_trained)
     messages = await ask_at_length(client, request, [r for r in ranks if r not in client.dead])
-    said = _read(messages)
+    said = read_replies_or_why(messages, VariablesReply)
     if gone := [rank for rank in ranks if rank not in said]:
-        them = "it" if len(gone) == 1 else "them"
-        raise DistError(
-            "rank_dead",
-            f"{name_ranks(gone).capitalize()} died: {client.dead.get(gone[0], 'the pool ended')}.",
-            f"Replace {them} with %dist_restart, or choose other ranks with --ranks.",
-        )
+        raise rank_died(gone, client.dead.get(gone[0], POOL_ENDED))
     _check(said, ("missing", "failed", "busy"))
     return said
 
@@ -78,21 +75,13 @@ async def gather_variables(
         for answer in answers.values():
             answer.cancel()
     # Reading the replies of many ranks takes long.
-    said = await asyncio.to_thread(_read, messages)
+    said = await asyncio.to_thread(read_replies_or_why, messages, VariablesReply)
     _check(said, ("missing", "failed"))
     return Gathered(
         said={rank: reply for rank, reply in said.items() if reply.status == "ok"},
         busy=[rank for rank, reply in said.items() if reply.status == "busy"],
         silent=[rank for rank in ranks if rank not in said],
     )
-
-
-def _read(messages: Mapping[int, Message]) -> dict[int, VariablesReply]:
-    return {
-        rank: read_reply(rank, message, VariablesReply)
-        or VariablesReply(status="failed", why=why_no_reply(message))
-        for rank, message in messages.items()
-    }
 
 
 def _check(said: Mapping[int, VariablesReply], statuses: Sequence[str]) -> None:
@@ -138,12 +127,7 @@ def _too_slow(ranks: list[int], limit: float) -> DistError:
 def _refused(status: str, why: str, ranks: list[int]) -> DistError:
     one, where = len(ranks) == 1, name_ranks(ranks).capitalize()
     if status == "missing":
-        return DistError(
-            "value_missing",
-            f"{where} {'has' if one else 'have'} no `{why}`.",
-            "Run the cell that defines it on these ranks first.",
-            field="names",
-        )
+        return value_missing(why, ranks, field="names")
     if status == "busy":
         return DistError(
             "rank_busy",

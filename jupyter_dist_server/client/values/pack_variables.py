@@ -81,12 +81,7 @@ def raise_failures(expression: str, replies: Replies) -> None:
         where = name_ranks(ranks)
         why = why.strip().rstrip(".")
         if status == "missing":
-            verb = "has" if len(ranks) == 1 else "have"
-            raise DistError(
-                "value_missing",
-                f"{where.capitalize()} {verb} no `{why}`.",
-                "Run the cell that defines it on these ranks first.",
-            )
+            raise value_missing(why, ranks)
         if status == "unsendable":
             raise DistError("value_unsendable", f"`{expression}` of {where} cannot be sent: {why}.")
         if status == "unreadable":
@@ -96,6 +91,16 @@ def raise_failures(expression: str, replies: Replies) -> None:
                 _INSTALL if why.startswith(_IMPORT_ERRORS) else "",
             )
         raise DistError("value_failed", f"`{expression}` failed on {where}: {why}.")
+
+
+def value_missing(name: str, ranks: Sequence[int], field: str | None = None) -> DistError:
+    """Return what to raise if ranks do not have a variable."""
+    return DistError(
+        "value_missing",
+        f"{name_ranks(ranks).capitalize()} {'has' if len(ranks) == 1 else 'have'} no `{name}`.",
+        "Run the cell that defines it on these ranks first.",
+        field,
+    )
 
 
 def arrivals(expression: str, replies: Replies) -> list[str]:

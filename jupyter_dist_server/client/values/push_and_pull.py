@@ -32,10 +32,9 @@ from ...common.protocol.ranks.rank_messages import (
     RankRequest,
     ValueReply,
 )
-from ...common.rank_specs import name_ranks
 from ..long_requests import ask_at_length
 from ..pool_client import PoolClient
-from ..ranks.rank_connection import read_reply, why_no_reply
+from ..ranks.rank_connection import rank_died, read_replies_or_why
 from .between_nodes import Lost, Progress, Run, all_of, fetch_in_pieces, send_in_pieces
 from .pack_variables import (
     Replies,
@@ -242,12 +241,7 @@ class Mover:
         dead = self._client.dead
         lost = [rank for rank in ranks if ended or rank in dead]
         if lost:
-            why = dead.get(lost[0], POOL_ENDED)
-            raise DistError(
-                "rank_dead",
-                f"{name_ranks(lost).capitalize()} died: {why}.",
-                "Replace it with %dist_restart, or choose other ranks with --ranks.",
-            )
+            raise rank_died(lost, dead.get(lost[0], POOL_ENDED))
 
 
 @contextlib.contextmanager
@@ -257,10 +251,5 @@ def _memory_for(ranks: Sequence[int]) -> Iterator[dict[int, SharedMemory]]:
 
 
 def _read(messages: dict[int, Message]) -> Replies:
-    return {
-        rank: (
-            read_reply(rank, message, ValueReply) or ValueReply("failed", why_no_reply(message)),
-            message["buffers"],
-        )
-        for rank, message in messages.items()
-    }
+    replies = read_replies_or_why(messages, ValueReply)
+    return {rank: (reply, messages[rank]["buffers"]) for rank, reply in replies.items()}

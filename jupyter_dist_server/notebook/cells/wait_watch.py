@@ -14,8 +14,9 @@ from ...client.pool_client import PoolClient
 from ...client.ranks.gather_evidence import Standstill, gather_evidence
 from ...common.protocol.ranks.evidence import Evidence
 from ...common.protocol.ranks.rank_messages import RankStatus
-from ...verdicts.ask_and_explain import explain
-from ...verdicts.verdict import Verdict, name
+from ...common.rank_specs import name_ranks
+from ...verdicts.explain_hang import explain
+from ...verdicts.verdict import Verdict
 from ..loop_thread import LoopThread
 from ..output.publish import Display, Publication, Text
 from ..output.remedies import replace_busy, replace_ranks, say_busy
@@ -134,9 +135,10 @@ class WaitWatch:
         elif busy and ours:
             who, hint = say_busy(busy), replace_busy(ranks)
         elif busy:
-            who = f"{name(ranks)} {run} a cell of another notebook"
+            who = f"{name_ranks(ranks).capitalize()} {run} a cell of another notebook"
         elif ours:
-            who = f"{name(ranks)} {run} no other cell, but {have} not begun this one"
+            who = f"{name_ranks(ranks)} {run} no other cell, but {have} not begun this one"
+            who = who.capitalize()
             hint = f"Stop the cell and run it again, or {replace_ranks(ranks)}"
         else:
             who = "Another notebook may be using the pool"

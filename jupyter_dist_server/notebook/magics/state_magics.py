@@ -10,7 +10,7 @@ from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from ...common.errors import DistError
-from ...verdicts.ask_and_explain import explain
+from ...verdicts.explain_hang import explain
 from ...verdicts.what_ranks_do import busy_sentence
 from ..cells.wait_watch import evidence_on, explain_wait
 from ..output.remedies import say_lost_nodes

@@ -22,7 +22,7 @@ from ...common.protocol.jupyter_messages import Message
 from ...common.protocol.pool_record import PoolRecord, PoolState, RankRecord
 from ...common.protocol.ranks.collectives import UNCOUNTED
 from ...common.protocol.ranks.rank_messages import RankStatus, StatusRequest, Whereabouts
-from ...verdicts.ask_and_explain import explain
+from ...verdicts.explain_hang import explain
 from ...verdicts.verdict import Verdict
 from ..pool import Pool
 from ..pool_manager import PoolManager

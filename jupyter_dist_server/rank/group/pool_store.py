@@ -59,20 +59,6 @@ def _in_round(key: str, sets: bool) -> str:
     return f"{group}/{told[group]}/{rank}"
 
 
-class _Connections:
-    """The connections of a store and its clones, which are broken together."""
-
-    def __init__(self) -> None:
-        self.open: set[socket.socket] = set()
-        self.broken = False
-
-    def end(self) -> None:
-        self.broken = True
-        for sock in list(self.open):
-            with contextlib.suppress(OSError):  # its thread was quicker
-                sock.shutdown(socket.SHUT_RDWR)
-
-
 class PoolStore(dist.Store):
     """The store of the pool, at the agent's Unix socket; each thread has its own connection.
 
@@ -90,12 +76,17 @@ class PoolStore(dist.Store):
         self._path = path
         self._on_interrupt = on_interrupt
         self._own = threading.local()
-        self._connections = _Connections()
+        self._open: set[socket.socket] = set()
+        """The connections of this store and its clones, which are broken together."""
+        self._broken = threading.Event()
         _KEPT.append(self)
 
     def break_waits(self) -> None:
         """End all waits with an error, and fail what is asked later; on any thread."""
-        self._connections.end()
+        self._broken.set()
+        for sock in list(self._open):
+            with contextlib.suppress(OSError):  # its thread was quicker
+                sock.shutdown(socket.SHUT_RDWR)
 
     # -- torch's interface, in Python's spelling -----------------------------------------------
 
@@ -155,7 +146,7 @@ class PoolStore(dist.Store):
     def clone(self) -> PoolStore:
         """Return another client of the same store; both are broken together."""
         other = PoolStore(self._path, self.timeout, self._on_interrupt)
-        other._connections = self._connections
+        other._open, other._broken = self._open, self._broken
         return other
 
     # C++ looks for some of them under its own names.
@@ -176,7 +167,7 @@ class PoolStore(dist.Store):
         keys = [_in_round(key, do == "set") for key in keys]
         request = StoreRequest(do, keys, raw, number, seconds)
         sock = self._connection()
-        if self._connections.broken:
+        if self._broken.is_set():
             raise dist.DistNetworkError("The process group was broken.")
         try:
             sock.settimeout(seconds + patience.program)
@@ -187,8 +178,9 @@ class PoolStore(dist.Store):
             if not isinstance(error, OSError):
                 self._on_interrupt()
                 raise
-            broken = self._connections.broken
-            why = "The process group was broken" if broken else f"No answer ({error})"
+            why = "The process group was broken"
+            if not self._broken.is_set():
+                why = f"No answer ({error})"
             raise dist.DistNetworkError(f"{why}, in {do} of keys: {', '.join(keys)}") from None
         if reply.failure:
             raise dist.DistStoreError(reply.failure)
@@ -198,7 +190,7 @@ class PoolStore(dist.Store):
         own: Any = self._own
         if getattr(own, "pid", None) != os.getpid():  # a fork has its parent's
             own.socket, own.pid = socket.socket(socket.AF_UNIX), os.getpid()
-            self._connections.open.add(own.socket)
+            self._open.add(own.socket)
             try:
                 own.socket.settimeout(patience.program)
                 own.socket.connect(self._path)
@@ -209,7 +201,7 @@ class PoolStore(dist.Store):
         return sock
 
     def _hang_up(self) -> None:
-        self._connections.open.discard(self._own.socket)
+        self._open.discard(self._own.socket)
         self._own.socket.close()
         self._own.pid = None
 

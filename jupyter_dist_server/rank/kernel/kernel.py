@@ -23,12 +23,7 @@ from ...common.protocol.ranks.cell_messages import (
     LOST_CUDA,
     cell_topic,
 )
-from ...common.protocol.ranks.evidence import EvidenceRequest
-from ...common.protocol.ranks.memory_messages import EstimateRequest, MemoryRequest
-from ...common.protocol.ranks.parcel_messages import PARCEL_REQUESTS
-from ...common.protocol.ranks.profile_messages import ProfileRequest
 from ...common.protocol.ranks.rank_messages import (
-    CONTROL_REQUESTS,
     Activity,
     BreakRequest,
     CellRequest,
@@ -40,7 +35,6 @@ from ...common.protocol.ranks.rank_messages import (
     Whereabouts,
     read_content,
 )
-from ...common.protocol.ranks.variable_messages import VariablesRequest
 from .. import clock
 from ..cells.cell_runner import CellChannel, run_cell
 from ..cells.shell import RankShell, error_content, in_one_line
@@ -59,14 +53,6 @@ from ..variables.variable_handlers import VariableHandlers
 from ..waits.evidence_handlers import EvidenceHandlers
 from ..waits.stacks import StackHandlers, whereabouts
 
-_LONG_REQUESTS: tuple[type[RankRequest], ...] = (
-    VariablesRequest,
-    MemoryRequest,
-    EstimateRequest,
-    EvidenceRequest,
-    ProfileRequest,
-)
-
 
 class RankKernel(
     InterruptHandlers,
@@ -84,7 +70,7 @@ class RankKernel(
 
     control_msg_types = [  # noqa: RUF012
         *BaseKernel.control_msg_types,
-        *(form.kind for form in (*CONTROL_REQUESTS, *PARCEL_REQUESTS, *_LONG_REQUESTS)),
+        *(form.kind for form in RankRequest.__subclasses__() if form.channel == "control"),
     ]
     msg_types = [*BaseKernel.msg_types, RegroupRequest.kind]  # noqa: RUF012
     shell_class = RankShell

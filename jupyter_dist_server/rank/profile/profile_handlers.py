@@ -11,7 +11,7 @@ from typing import Literal
 from ...common.protocol.ranks.profile_messages import ProfileRequest, RankProfile
 from ...common.protocol.ranks.rank_messages import ProfileOptions
 from .. import clock
-from ..request_handlers import Asked, LongAnswers, describe, hears
+from ..request_handlers import Asked, answer_from_thread, describe, hears
 from ..waits.flight_recorder import recorded_since
 from .read_trace import read_trace
 from .recording import Recording
@@ -20,7 +20,7 @@ from .reduce_trace import reduce
 _LOG = logging.getLogger(__name__)
 
 
-class ProfileHandlers(LongAnswers):
+class ProfileHandlers:
     """What `RankKernel` answers about the profile of a cell."""
 
     _recording: Recording | None = None
@@ -60,7 +60,7 @@ class ProfileHandlers(LongAnswers):
     @hears(ProfileRequest)
     def dist_profile_request(self, asked: Asked[ProfileRequest]) -> None:
         """Report where the time went, and send the trace."""
-        self._answer_from_thread(asked, self._tell_profile)
+        answer_from_thread(self, asked, self._tell_profile)
 
     def _tell_profile(self) -> tuple[RankProfile, Sequence[memoryview]]:
         recording, self._recording = self._recording, None  # it is asked for once, and may be large

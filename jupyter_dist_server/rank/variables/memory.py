@@ -1,4 +1,4 @@
-"""The memory of variables, and of a training step; and the lines of code that exhausted a GPU's.
+"""The memory of variables, and their cells; of a training step; and what exhausted a GPU's.
 
 From the first use of CUDA on, torch records the Python stack of each allocation, which takes
 about 2 µs: https://docs.pytorch.org/docs/stable/torch_cuda_memory.html.
@@ -13,6 +13,7 @@ import os
 import pickle
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from ...common.protocol.ranks.memory_messages import (
     EstimateReply,
     Exhausted,
     Held,
-    TorchUse,
 )
 from ...common.recorded_collectives import TorchFrame, users_place
 from ..torch_memory import (
@@ -78,19 +78,6 @@ def held_by(
             held.append(Held(name, nbytes, sum(gradients.values()), cell_of(name, value)))
     held.sort(key=lambda one: -one.nbytes)
     return held[:_MOST], sum(every.values())
-
-
-def torch_use(device: str) -> TorchUse | None:
-    """Return torch's use of a rank's GPU."""
-    torch = sys.modules["torch"]
-    if device == "cpu" or not torch.cuda.is_initialized():
-        return None
-    return TorchUse(
-        allocated=torch.cuda.memory_allocated(device),
-        reserved=torch.cuda.memory_reserved(device),
-        peak=torch.cuda.max_memory_allocated(device),
-        total=torch.cuda.get_device_properties(device).total_memory,
-    )
 
 
 def estimate(model: Any, optimizer: Any, batch: Any) -> EstimateReply:
@@ -167,6 +154,48 @@ def _blocks(value: Any) -> Iterator[tuple[Storage, int]]:
         while isinstance(value.base, numpy.ndarray):
             value = value.base
         yield ("cpu", value.ctypes.data), value.nbytes
+
+
+class Makers:
+    """Notes the variables that are new, or other objects than before, when a cell ends.
+
+    Objects are not kept alive. Those without weak references, such as numbers and lists, are
+    identified by their address, which may be used again.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Any, tuple[Any, int | None]] = {}
+        """By name: a reference to the object, and the cell's number in the notebook."""
+
+    def note(self, variables: Mapping[Any, Any], cell: int | None) -> None:
+        """Note what has changed since the last time; `None` is a change outside of cells."""
+        known = self._known
+        self._known = {
+            name: known[name]
+            if name in known and _is(known[name][0], value)
+            else (_reference(value), cell)
+            for name, value in list(variables.items())
+            # IPython's copies of cells are left out; `globals()` takes any key.
+            if not (type(value) is str and isinstance(name, str) and name.startswith("_i"))
+        }
+
+    def cell_of(self, name: str, value: Any) -> int | None:
+        """Return the cell that made a variable, if it still is the same object."""
+        reference, cell = self._known.get(name, (None, None))
+        return cell if _is(reference, value) else None
+
+
+def _reference(value: Any) -> Any:
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return id(value)
+
+
+def _is(reference: Any, value: Any) -> bool:
+    if isinstance(reference, weakref.ref):
+        return reference() is value
+    return bool(reference == id(value))
 
 
 class MemoryHistory:

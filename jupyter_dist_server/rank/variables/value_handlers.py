@@ -30,7 +30,7 @@ from ...common.protocol.ranks.rank_messages import (
     ValueStatus,
 )
 from .. import users_code
-from ..request_handlers import Asked, LongAnswers, describe, hears
+from ..request_handlers import Asked, answer_from_thread, describe, hears
 from .parcels import ParcelHandlers
 
 _Answer = tuple[ValueReply, list[memoryview]]
@@ -44,7 +44,7 @@ class Refusal(Exception):
         self.reply = ValueReply(status, why)
 
 
-class ValueHandlers(ParcelHandlers, LongAnswers):
+class ValueHandlers(ParcelHandlers):
     """What `RankKernel` answers on its control channel, to move values."""
 
     shell: Any
@@ -89,7 +89,7 @@ class ValueHandlers(ParcelHandlers, LongAnswers):
             except BaseException as error:  # the client shows it
                 return ValueReply("failed", describe(error)), []
 
-        self._answer_from_thread(asked, answer)
+        answer_from_thread(self, asked, answer)
 
     def _push_values(self, asked: Asked[PushRequest]) -> _Answer:
         request = asked.content

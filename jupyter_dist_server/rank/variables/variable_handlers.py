@@ -26,12 +26,11 @@ from ...common.protocol.ranks.variable_messages import (
     VariablesReply,
     VariablesRequest,
 )
-from ..rank_report import Reporter
-from ..request_handlers import Asked, LongAnswers, describe, hears
+from ..rank_report import Reporter, torch_memory
+from ..request_handlers import Asked, answer_from_thread, describe, hears
 from ..torch_internals import shard_of
 from .leaves import Found, digest, is_simple, leaves_of, local_part, random_states
-from .makers import Makers
-from .memory import MemoryHistory, estimate, held_by, torch_use
+from .memory import Makers, MemoryHistory, estimate, held_by
 from .value_handlers import Refusal, evaluate
 
 _LOG = logging.getLogger(__name__)
@@ -121,7 +120,7 @@ def _text(value: Any) -> str:
     return text if len(text) <= _LONGEST_TEXT else ""
 
 
-class VariableHandlers(LongAnswers):
+class VariableHandlers:
     """What `RankKernel` answers about its variables."""
 
     shell: Any
@@ -141,17 +140,17 @@ class VariableHandlers(LongAnswers):
     @hears(VariablesRequest)
     def dist_variables_request(self, asked: Asked[VariablesRequest]) -> None:
         """Describe variables."""
-        self._answer_from_thread(asked, lambda: (self._tell_variables(asked.content), ()))
+        answer_from_thread(self, asked, lambda: (self._tell_variables(asked.content), ()))
 
     @hears(MemoryRequest)
     def dist_memory_request(self, asked: Asked[MemoryRequest]) -> None:
         """Report the memory, and which variables use it."""
-        self._answer_from_thread(asked, lambda: (self._tell_memory(), ()))
+        answer_from_thread(self, asked, lambda: (self._tell_memory(), ()))
 
     @hears(EstimateRequest)
     def dist_estimate_request(self, asked: Asked[EstimateRequest]) -> None:
         """Estimate the memory of a training step."""
-        self._answer_from_thread(asked, lambda: (self._tell_estimate(asked.content), ()))
+        answer_from_thread(self, asked, lambda: (self._tell_estimate(asked.content), ()))
 
     def _tell_variables(self, asked: VariablesRequest) -> VariablesReply:
         ran = self.ran
@@ -179,7 +178,7 @@ class VariableHandlers(LongAnswers):
             busy=False,
             resident=resident,
             proportional=proportional,
-            torch=torch_use(self.report.device),
+            torch=torch_memory(self.report.device),
             held=held,
             in_all=in_all,
             exhausted=self.memory_history.exhausted if self.memory_history else None,

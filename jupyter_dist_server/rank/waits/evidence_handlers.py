@@ -11,13 +11,21 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
-from ...common.protocol.ranks.evidence import EvidenceReply, EvidenceRequest, Frame, Group, Message
+from ...common.protocol.ranks.collectives import WAITING_MODULES
+from ...common.protocol.ranks.evidence import (
+    EvidenceReply,
+    EvidenceRequest,
+    Frame,
+    Group,
+    Message,
+    RankEvidence,
+)
 from ...common.protocol.ranks.rank_messages import Activity
 from ...common.recorded_collectives import collectives_of, is_own, place_at
 from .. import clock
 from ..group.process_group import ProcessGroup
 from ..request_handlers import Asked, hears
-from ..torch_internals import WAITING_MODULES, groups_by_name
+from ..torch_internals import groups_by_name
 from .flight_recorder import recorded
 from .stacks import Place, main_thread, of_the_cell
 
@@ -45,23 +53,21 @@ class EvidenceHandlers:
         stack = of_the_cell(list(main_thread())) if busy else []
         dump = _try("The flight recorder", lambda: recorded(idle=not busy), None)
         groups: dict[str, tuple[list[int], str]] = _try("The process groups", groups_by_name, {})
-        asked.reply(
-            EvidenceReply(
-                state=self._state,
-                cell=self._cell,
-                ended=self._ended,
-                stack=[_tell(frame, line) for frame, line in stack[:_DEEPEST]],
-                message=_try("A message", lambda: _message(stack), None),
-                groups={
-                    name: Group(ranks, "" if description in _UNNAMED else description)
-                    for name, (ranks, description) in groups.items()
-                },
-                collectives=clock.shared_collectives(
-                    collectives_of(dump, self.group.since) if dump else []
-                ),
-                group_since=clock.shared(self.group.since),
-            )
+        evidence = RankEvidence(
+            idle=not busy,
+            cell=self._cell,
+            ended=self._ended,
+            stack=[_tell(frame, line) for frame, line in stack[:_DEEPEST]],
+            message=_try("A message", lambda: _message(stack), None),
+            groups={
+                name: Group(ranks, "" if description in _UNNAMED else description)
+                for name, (ranks, description) in groups.items()
+            },
+            collectives=clock.shared_collectives(
+                collectives_of(dump, self.group.since) if dump else []
+            ),
         )
+        asked.reply(EvidenceReply(evidence, clock.shared(self.group.since)))
 
 
 def _try(what: str, read: Callable[[], T], otherwise: T) -> T:

@@ -8,11 +8,11 @@ import traceback
 from collections.abc import Iterator
 from types import FrameType
 
-from ...common.protocol.ranks.collectives import DDP
+from ...common.protocol.ranks.collectives import BACKWARD, DDP, NO_CALLS, WAITING_MODULES
 from ...common.protocol.ranks.rank_messages import Activity, StackReply, StackRequest, Whereabouts
 from ...common.recorded_collectives import is_own, place_at
 from ..request_handlers import Asked, hears
-from ..torch_internals import BACKWARD, DDP_INNER_MODULES, DDP_MODULE, NO_CALLS, WAITING_MODULES
+from ..torch_internals import DDP_INNER_MODULES, DDP_MODULE
 from ..users_code import runs_users_code
 
 _OUR_THREADS = ("ipykernel.", f"{__package__.partition('.')[0]}.", "zmq.utils.garbage.")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...common.protocol.ranks.profile_messages import Spent
+from ...common.rank_specs import name_ranks
 from ...common.units import format_bytes, format_percent, format_seconds
-from ..verdict import name
 from .lateness import Late, Profiles, waiting
 from .time_account import Account, accounts, average
 
@@ -83,7 +83,7 @@ def _waiting_sentence(part: float, step: str, late: Late | None) -> str:
     if late is None:
         return f"{loss} for other ranks, but no rank is late each time."
     arrives = "arrives" if len(late.ranks) == 1 else "arrive"
-    what = f"{name(late.ranks, capital=False)} {arrives} {format_seconds(late.seconds)} late"
+    what = f"{name_ranks(late.ranks)} {arrives} {format_seconds(late.seconds)} late"
     return f"{loss}: {what} at {late.op}{_because(late.cause)}."
 
 
@@ -119,7 +119,7 @@ def _other_sentence(mean: Account, step: str, profiles: Profiles) -> str:
 def _where(ranks: list[int], profiles: Profiles) -> str:
     if len(profiles) == 1:
         return ""
-    return " on all ranks" if len(ranks) == len(profiles) else f" on {name(ranks, capital=False)}"
+    return " on all ranks" if len(ranks) == len(profiles) else f" on {name_ranks(ranks)}"
 
 
 def _capital(text: str) -> str:

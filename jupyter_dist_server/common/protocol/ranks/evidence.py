@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from .rank_messages import Activity, RankReply, RankRequest
+from .rank_messages import RankReply, RankRequest
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -66,29 +66,6 @@ class Message(msgspec.Struct, frozen=True):
     peer: int | None
 
 
-class EvidenceRequest(RankRequest, frozen=True):
-    """Tell what you do, and which collectives you have begun."""
-
-    kind = "dist_evidence_request"
-
-
-class EvidenceReply(RankReply, frozen=True, kw_only=True):
-    """That."""
-
-    state: Activity
-    cell: int | None
-    ended: str
-    """The error that ended its last cell, in one line."""
-    stack: list[Frame]
-    """The cell's, the innermost frame first; empty between cells."""
-    message: Message | None
-    groups: dict[str, Group]
-    collectives: list[Collective]
-    """The last ones, also of each group, and all not done; none if torch does not record them."""
-    group_since: float
-    """When the pool's group was made: older collectives are of another one."""
-
-
 Condition = Literal["answers", "dead", "stopped", "starved", "holds_gil", "silent"]
 """Whether a rank responds, and if not, why: `starved` gets no processor, `silent` is unknown."""
 
@@ -99,12 +76,29 @@ class RankEvidence(msgspec.Struct, frozen=True, kw_only=True):
     condition: Condition = "answers"
     why: str = ""
     stack: list[Frame] = []
+    """The cell's, the innermost frame first; empty between cells."""
     cell: int | None = None
     idle: bool = False
     ended: str = ""
+    """The error that ended its last cell, in one line."""
     message: Message | None = None
     groups: dict[str, Group] = {}
     collectives: list[Collective] = []
+    """The last ones, also of each group, and all not done; none if torch does not record them."""
 
 
 Evidence = dict[int, RankEvidence]
+
+
+class EvidenceRequest(RankRequest, frozen=True):
+    """Tell what you do, and which collectives you have begun."""
+
+    kind = "dist_evidence_request"
+
+
+class EvidenceReply(RankReply, frozen=True):
+    """That."""
+
+    evidence: RankEvidence
+    group_since: float
+    """When the pool's group was made: older collectives are of another one."""

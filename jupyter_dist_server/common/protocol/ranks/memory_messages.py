@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from .evidence import CodePlace
-from .rank_messages import RankReply, RankRequest
+from .rank_messages import RankReply, RankRequest, TorchMemory
 
 
 class MemoryRequest(RankRequest, frozen=True):
@@ -23,16 +23,6 @@ class Held(msgspec.Struct, frozen=True):
     """The bytes of these that are gradients."""
     cell: int | None = None
     """The notebook's number of the cell that made the variable, if known."""
-
-
-class TorchUse(msgspec.Struct, frozen=True):
-    """The memory of torch on a rank's GPU, in bytes."""
-
-    allocated: int
-    reserved: int
-    peak: int
-    """The most that was allocated at one time since the rank started."""
-    total: int
 
 
 class Allocated(msgspec.Struct, frozen=True):
@@ -62,7 +52,7 @@ class MemoryReply(RankReply, frozen=True, kw_only=True):
     """The resident set of the process, in bytes."""
     proportional: int | None
     """The same, with shared pages counted in part; `None` where that is not known."""
-    torch: TorchUse | None = None
+    torch: TorchMemory | None = None
     """`None` unless CUDA is in use."""
     held: list[Held] = msgspec.field(default_factory=list)
     """Variables that hold tensors or arrays, the largest first."""

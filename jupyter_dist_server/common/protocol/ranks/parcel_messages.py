@@ -45,6 +45,3 @@ class DropRequest(RankRequest, frozen=True):
 
     kind = "dist_drop_request"
     parcel: str
-
-
-PARCEL_REQUESTS: tuple[type[RankRequest], ...] = (StoreRequest, LoadRequest, DropRequest)

@@ -13,6 +13,7 @@ class RankRequest(msgspec.Struct, frozen=True):
     """The content of a request; the type of its message is `kind`."""
 
     kind: ClassVar[str]
+    channel: ClassVar[str] = "control"
 
     @property
     def content(self) -> Content:
@@ -28,7 +29,7 @@ class RankReply(msgspec.Struct, frozen=True):
 Request = TypeVar("Request", bound=RankRequest)
 Reply = TypeVar("Reply", bound=RankReply)
 
-# -- cells, on the channel `cells` ------------------------------------------------------------
+# -- cells ------------------------------------------------------------------------------------
 
 
 class ProfileOptions(msgspec.Struct, frozen=True):
@@ -43,6 +44,7 @@ class CellRequest(RankRequest, frozen=True, kw_only=True):
     """Run a cell. It is answered by Jupyter's ``execute_reply``."""
 
     kind = "dist_cell_request"
+    channel = "cells"
     code: str
     allow_stdin: bool
     execution_count: int | None
@@ -57,7 +59,7 @@ class CellRequest(RankRequest, frozen=True, kw_only=True):
     profile: ProfileOptions | None = None
 
 
-# -- the state of a rank, on the control channel ----------------------------------------------
+# -- the state of a rank ----------------------------------------------------------------------
 
 
 class Whereabouts(msgspec.Struct, frozen=True):
@@ -81,13 +83,16 @@ class Whereabouts(msgspec.Struct, frozen=True):
         return bool(self.call) or self.backward
 
 
-class TorchMemory(msgspec.Struct, frozen=True):
+class TorchMemory(msgspec.Struct, frozen=True, kw_only=True):
     """The memory of torch on a rank's GPU, in bytes."""
 
-    uuid: str
+    uuid: str = ""
     """The GPU's, according to CUDA."""
     allocated: int
     reserved: int
+    peak: int = 0
+    """The most that was allocated at one time since the rank started."""
+    total: int = 0
 
 
 class RankReport(msgspec.Struct, frozen=True):
@@ -101,7 +106,7 @@ class RankReport(msgspec.Struct, frozen=True):
     gpu: TorchMemory | None
     """`None` unless CUDA is in use."""
     cpu: float = 0.0
-    """Seconds of processor time that it has used; older versions do not report it."""
+    """Seconds of processor time that it has used."""
 
 
 Activity = Literal["idle", "busy"]
@@ -145,7 +150,7 @@ class StackReply(RankReply, frozen=True):
     text: str
 
 
-# -- stopping, on the control channel; `RegroupRequest` on the shell channel ------------------
+# -- stopping ---------------------------------------------------------------------------------
 
 
 class CancelRequest(RankRequest, frozen=True):
@@ -184,6 +189,7 @@ class RegroupRequest(RankRequest, frozen=True):
     """Make the process group together with all other ranks."""
 
     kind = "dist_regroup_request"
+    channel = "shell"
     name: str
     """The same on all ranks, and never used before in this pool."""
     generation: int
@@ -200,7 +206,7 @@ class RegroupReply(RankReply, frozen=True):
     """Why not; empty if there is."""
 
 
-# -- values, on the control channel -----------------------------------------------------------
+# -- values -----------------------------------------------------------------------------------
 
 
 class SharedAddress(msgspec.Struct, frozen=True):
@@ -259,17 +265,6 @@ class ForgetRequest(RankRequest, frozen=True):
     kind = "dist_forget_request"
     call: str
 
-
-CONTROL_REQUESTS: tuple[type[RankRequest], ...] = (
-    StatusRequest,
-    StackRequest,
-    CancelRequest,
-    BreakRequest,
-    PushRequest,
-    PullRequest,
-    ForgetRequest,
-)
-"""What is asked on the control channel."""
 
 # -- at the border ----------------------------------------------------------------------------
 
