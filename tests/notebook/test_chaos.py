@@ -139,7 +139,7 @@ def check_truth(result: Result, what: str, victim: str, rank: int) -> None:
     elif (what, victim) == ("kill", "rank"):
         assert f"Rank {rank} died:" in result.error, result.shown
     elif (what, victim) == ("stop", "rank"):
-        said = rf"(?i)rank {rank} (was |does not respond: it is )stopped \(SIGSTOP"
+        said = rf"(?i)rank {rank} (was |does not respond: it is )?stopped \(SIGSTOP"
         assert re.search(said, result.error), result.shown
     elif (what, victim) == ("stop", "agent"):
         assert re.search(r"agent \(pid \d+\) does not respond", result.error), result.shown

@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.common.protocol.offers import InLine, Offer
 from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
 from jupyter_dist_server.jobs.schedule.board import posted, wants_of
@@ -250,11 +251,12 @@ async def test_a_driver_that_does_not_respond_is_waited_for_and_gives_no_cpu_ran
     gpus: State, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jupyter_dist_server.placement.allocate_gpus._READ_EVERY", 0.2)
+    monkeypatch.setattr(patience, "factor", 10 / patience.driver)
     silent = "The NVIDIA driver has not responded for 10 s."
 
     def ask(**fields: Any) -> Allocator:
         request = PoolRequest.from_json(fields)
-        read = partial(read_gpu_state, timeout=10.0, host_pids=True)
+        read = partial(read_gpu_state, host_pids=True)
         return Allocator(request, new_record(request), read)
 
     async def wait(allocator: Allocator) -> None:

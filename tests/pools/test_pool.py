@@ -18,9 +18,9 @@ import psutil
 import pytest
 from jupyter_client import BlockingKernelClient
 
-from jupyter_dist_server.client import interrupt
 from jupyter_dist_server.client.pool_client import Execution
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.common.pool_folder import SOCKET_PATH_LIMIT, create_folder
 from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.placement.requests.request import PoolRequest
@@ -137,8 +137,8 @@ async def test_clients_can_connect_while_ranks_publish_without_pause(tmp_path: P
 async def test_cancelling_leaves_the_cells_of_others_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for patience in ("_ANSWER", "_ON_ITS_WAY"):  # no rank answers in time
-        monkeypatch.setattr(interrupt, patience, 0.0)
+    for limit in ("answer", "instant"):  # no rank answers in time
+        monkeypatch.setitem(vars(patience), limit, 0.0)
     async with (
         running(request(tmp_path, num_ranks=1)) as pool,
         client_of(pool) as one,
