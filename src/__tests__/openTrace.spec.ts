@@ -79,6 +79,7 @@ describe('askPerfetto', () => {
 function make({
   viewer = null as Window | null,
   selected = [NAME],
+  folder = 'work/',
   status = 200
 }) {
   const opened = jest.spyOn(window, 'open').mockReturnValue(viewer);
@@ -111,7 +112,7 @@ function make({
       tracker: {
         currentWidget: {
           selectedItems: () =>
-            selected.map(name => ({ name, path: `work/${name}` }))
+            selected.map(name => ({ name, path: folder + name }))
         }
       }
     }
@@ -194,6 +195,11 @@ describe('Open in Perfetto', () => {
   ])('is there for one trace: %j', (selected, isVisible) => {
     const { commands } = make({ selected });
     expect(commands.isVisible(CommandIDs.openTrace)).toBe(isVisible);
+  });
+
+  it('is there at the root of another drive', () => {
+    const { commands } = make({ folder: 'RTC:' });
+    expect(commands.isVisible(CommandIDs.openTrace)).toBe(true);
   });
 
   it.each([

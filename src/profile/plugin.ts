@@ -1,5 +1,4 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { PathExt } from '@jupyterlab/coreutils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator } from '@jupyterlab/translation';
@@ -29,8 +28,7 @@ export const profilePlugin: JupyterFrontEndPlugin<void> = {
     loadTranslations(translator);
     const { contents, serverSettings } = serviceManager;
 
-    const selected = () =>
-      selectedFile(browsers, path => isTrace(PathExt.basename(path)));
+    const selected = () => selectedFile(browsers, ({ name }) => isTrace(name));
     commands.addCommand(CommandIDs.openTrace, {
       label: trans.__('Open in Perfetto'),
       caption: trans.__(

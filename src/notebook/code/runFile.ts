@@ -33,7 +33,7 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
     const { contents } = serviceManager;
 
     const selected = () =>
-      selectedFile(browsers, path => PathExt.extname(path) === '.py');
+      selectedFile(browsers, ({ path }) => PathExt.extname(path) === '.py');
     /** Starts the ranks of a notebook as chosen in the form, unless they run. */
     const starting = async (panel: NotebookPanel | null): Promise<string[]> => {
       const kernel = panel?.sessionContext.session?.kernel?.id ?? '';

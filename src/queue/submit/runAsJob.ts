@@ -33,7 +33,9 @@ export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
     const { contents } = serviceManager;
 
     const selected = () =>
-      selectedFile(browsers, path => KINDS.includes(PathExt.extname(path)));
+      selectedFile(browsers, ({ path }) =>
+        KINDS.includes(PathExt.extname(path))
+      );
     /** The number of GPUs that the notebook's ranks have, or would get. */
     const countGpus = (): number => {
       const context = notebooks?.currentWidget?.sessionContext;
