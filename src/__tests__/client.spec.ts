@@ -42,14 +42,19 @@ describe('Client', () => {
     expect(error).toMatchObject({ ...body, status: 400 });
   });
 
-  it('names the status when the answer is not ours', async () => {
-    server.answers.set('GET gpus', { status: 502, body: '<html>' });
-    await expect(client.gpus()).rejects.toMatchObject({
-      code: 'http_502',
-      message: 'The server responded with status 502.',
-      hint: ''
-    });
-  });
+  it.each(['<html>', 'null', '"gone"'])(
+    'names the status when the answer is not ours: %s',
+    async body => {
+      server.answers.set('GET gpus', { status: 502, body });
+      const error = await client.gpus().catch(e => e);
+      expect(error).toBeInstanceOf(ApiError);
+      expect(error).toMatchObject({
+        code: 'http_502',
+        message: 'The server responded with status 502.',
+        hint: ''
+      });
+    }
+  );
 
   it('says when an answer cannot be read', async () => {
     server.answers.set('GET start-schema', { status: 200, body: '<html>' });

@@ -225,8 +225,10 @@ export class Client {
   /** Proxies and Jupyter itself answer with bodies that are not ours. */
   private async _errorOf(response: Response): Promise<ApiError> {
     const { status } = response;
-    // A body that is no JSON has nothing to add to the status.
-    const body: Partial<IApiError> = await response.json().catch(() => ({}));
+    // A body that is not a JSON object has nothing to add to the status.
+    const json: unknown = await response.json().catch(() => null);
+    const body: Partial<IApiError> =
+      typeof json === 'object' ? { ...json } : {};
     const message =
       body.message || trans.__('The server responded with status %1.', status);
     return new ApiError(
