@@ -12,9 +12,9 @@ import { tellWhatRuns, writersOf, type CellWriters } from './cellWriters';
 import { RunningCell, type IShown } from './runningCell';
 
 const TARGET = 'jupyter_dist.replay';
-/** When a page is reloaded, it begins to load within so many seconds, */
+/** The most seconds from the end of a page to its reload. */
 const AWAY = 30;
-/** and is loaded within so many, also on a busy machine. */
+/** The most seconds that a page takes to load, also on a busy machine. */
 const LOADING = 120;
 /** In so many milliseconds, other pages with this notebook say which cells they run. */
 const MEETING = 2000;

@@ -54,6 +54,7 @@ export class RunningPools implements IRunningSessions.IManager {
   readonly shutdownAllConfirmationText: string;
 
   readonly runningChanged = new Signal<unknown, void>(this);
+
   running(): IRunningSessions.IRunningItem[] {
     return this._pools().map(pool => ({
       icon: () => ranksIcon,

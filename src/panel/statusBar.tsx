@@ -85,6 +85,7 @@ export class StatusItem extends ReactWidget {
 
   /** Emitted when that may have changed. */
   readonly activeChanged = new Signal<unknown, void>(this);
+
   dispose(): void {
     this._watching?.dispose();
     this._watching = null;

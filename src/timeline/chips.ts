@@ -1,9 +1,9 @@
 import type { ICellRun } from '../model/cells';
 import type { Scale } from './scale';
 
-/** Chips with fewer pixels are joined, */
+/** Chips that are narrower, in pixels, may be joined. */
 const NARROW = 6;
-/** if there are so few pixels between them. */
+/** They are joined if the gap between them is not wider, in pixels. */
 const GAP = 3;
 /** Further notebooks share the last lane. */
 const MOST_LANES = 4;

@@ -21,7 +21,7 @@ export class LiveNotebook extends StaticNotebook {
         getMimeTypeByLanguage: () => 'text/x-ipython',
         getMimeTypeByFilePath: () => 'text/x-ipython'
       },
-      // With other modes, JupyterLab 4.2 hides a cell that replaces another.
+      // In the mode `full`, JupyterLab 4.2 hides a cell that replaces another.
       notebookConfig: {
         ...StaticNotebook.defaultNotebookConfig,
         windowingMode: 'defer'
