@@ -34,6 +34,7 @@ _MOST = 200
 
 _STYLE = """
 :root { color-scheme: light dark; }
+html { background: light-dark(#fff, #1b1d20); color: light-dark(#1f2328, #e6e8eb); }
 body { margin: 0 auto; padding: 12px 16px; max-width: 720px; font: 15px/1.4 system-ui, sans-serif; }
 h1 { font-size: 18px; margin: 4px 0; } h2 { font-size: 15px; margin: 20px 0 4px; }
 ul { list-style: none; margin: 0; padding: 0; }

@@ -217,7 +217,7 @@ describe('says', () => {
 
   it('that ranks do not respond, or are dead', async () => {
     await showList(makeVariables([], { ranks: [], silent: [0, 1], dead: [2] }));
-    expect(host.textContent).toContain('Ranks 0–1 did not respond within 5 s');
+    expect(host.textContent).toContain('Ranks 0–1 do not respond');
     expect(host.textContent).toContain('Rank 2 is dead.');
   });
 

@@ -81,8 +81,8 @@ export function sayAbsent({ busy, silent, dead }: IVariables): string[] {
     busy.length > 0 ? sayBusy(busy) : '',
     silent.length > 0
       ? trans._n(
-          'Rank %2 did not respond within 5 s. It may be stopped (SIGSTOP, a debugger), or in C code that holds the GIL.',
-          'Ranks %2 did not respond within 5 s. They may be stopped (SIGSTOP, a debugger), or in C code that holds the GIL.',
+          'Rank %2 does not respond. It may be stopped (SIGSTOP, a debugger), or in C code that holds the GIL.',
+          'Ranks %2 do not respond. They may be stopped (SIGSTOP, a debugger), or in C code that holds the GIL.',
           silent.length,
           listRanks(silent)
         )
