@@ -34,12 +34,3 @@ it('a part that throws says so in a sentence, to be copied and tried again', () 
   press('Try again');
   expect(host.textContent).toBe('well');
 });
-
-it('says nothing where there is no room', () => {
-  show({}, () => (
-    <ErrorBoundary isSilent>
-      <Fragile />
-    </ErrorBoundary>
-  ));
-  expect(host.textContent).toBe('');
-});

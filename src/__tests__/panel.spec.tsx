@@ -1,3 +1,4 @@
+import { whenKnown } from '../panel/connectionNote';
 import { OtherPools } from '../panel/others/otherPools';
 import { PoolSummary } from '../panel/pool/poolView';
 import { serverTime } from '../model/serverTime';
@@ -67,7 +68,7 @@ describe('PoolView', () => {
     });
     expect(host.querySelector('[role=status]')?.textContent).toBe('Starting');
     expect(host.textContent).toMatch('importing torch');
-    const bar = host.querySelector('progress');
+    const bar = host.querySelector('[role=progressbar]');
     expect(bar?.getAttribute('aria-label')).toBe('1 of 2 ranks ready');
     press('Cancel');
     expect(executed).toEqual([{ id: CommandIDs.stopPool, pool: 'p1' }]);
@@ -298,7 +299,10 @@ describe('PoolView', () => {
     expect(host.querySelector('[role=status]')?.textContent).toMatch(
       'No connection to the server yet.'
     );
-    show({ connection: { state: 'stale', since }, isKnown: false }, OtherPools);
+    show(
+      { connection: { state: 'stale', since }, isKnown: false },
+      whenKnown(OtherPools)
+    );
     expect(host.textContent).toBe('');
   });
 

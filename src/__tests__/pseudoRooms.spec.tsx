@@ -299,7 +299,7 @@ describe('other parts have whole messages', () => {
   it.each([
     ['kill', () => askKill(1)],
     ['restart', () => askRestart([1])],
-    ['texts', () => showTexts(pseudo.__('Log'), { load: async () => [] })]
+    ['texts', () => showTexts(pseudo.__('Log'), async () => [])]
   ])('in dialogs: %s', async (_, open) => {
     void open();
     await until(() => (dialog()?.textContent ?? '').includes('⟦'));

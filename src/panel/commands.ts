@@ -28,15 +28,11 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     start: IStartModel,
     palette: ICommandPalette | null
   ): void => {
-    // The panel's buttons name the pool that they stand beside: it may be another notebook's.
-    const poolOf = (args: ReadonlyPartialJSONObject) =>
-      typeof args.pool === 'string'
-        ? (model.pools.get(args.pool) ?? null)
-        : current.pool;
-    const isRunning = (args: ReadonlyPartialJSONObject) =>
-      poolOf(args)?.state === 'RUNNING';
+    const find = (args: Args) => findRank(args, model, current);
+    const poolOf = (args: Args) => find(args).pool;
+    const isRunning = (args: Args) => poolOf(args)?.state === 'RUNNING';
 
-    /** Kernels for whose ranks it is being asked what to start. */
+    /** Kernels whose start options are being loaded. */
     const choosing = new Set<string>();
     const choose = async (path: string, kernelId: string) => {
       choosing.add(kernelId);
@@ -61,7 +57,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
         !current.isPending &&
         !isAlive(current.pool),
       execute: async ({ ranks, choice }) => {
-        // Another notebook may be the current one when it is known what to start.
+        // The current notebook may change while the options load.
         const { path = '', kernelId = null } = current.notebook ?? {};
         if (!kernelId || choosing.has(kernelId)) {
           return;
@@ -103,11 +99,10 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       isEnabled: args =>
         isRunning(args) &&
         (hasRank(args)
-          ? rankOf(args, poolOf(args))?.state === 'busy'
+          ? find(args).rank?.state === 'busy'
           : isBusy(poolOf(args))),
       execute: async args => {
-        const pool = poolOf(args);
-        const rank = rankOf(args, pool);
+        const { pool, rank } = find(args);
         if (pool && rank) {
           await model.interrupt(pool.id, [rank.rank]);
         } else if (pool && !hasRank(args)) {
@@ -120,7 +115,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
         args.dead
           ? trans.__('Replace Dead Ranks')
           : hasRank(args)
-            ? rankOf(args, poolOf(args))?.state === 'dead'
+            ? find(args).rank?.state === 'dead'
               ? trans.__('Restart')
               : trans.__('Restart…')
             : trans.__('Restart Ranks…'),
@@ -131,29 +126,23 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       isEnabled: isRunning,
       execute: async args => {
         const pool = poolOf(args);
-        const rank = rankOf(args, pool);
-        if (pool && args.dead) {
-          const { ranks } = args;
-          const dead = deadRanks(pool).map(({ rank }) => rank);
-          await model.restart(pool.id, {
-            ranks: Array.isArray(ranks)
-              ? dead.filter(rank => ranks.includes(rank))
-              : dead
-          });
-        } else if (pool && Array.isArray(args.ranks)) {
-          const { ranks } = args;
-          const chosen = pool.ranks
-            .map(({ rank }) => rank)
-            .filter(rank => ranks.includes(rank));
-          if (chosen.length && (await askRestart(chosen))) {
-            await model.restart(pool.id, { ranks: chosen });
+        const named = hasRank(args) ? [args.rank] : args.ranks;
+        if (!pool) {
+          return;
+        }
+        if (!args.dead && !Array.isArray(named)) {
+          if (await mayLose(pool, 'restart')) {
+            await model.restart(pool.id);
           }
-        } else if (pool && rank) {
-          if (rank.state === 'dead' || (await askRestart([rank.rank]))) {
-            await model.restart(pool.id, { ranks: [rank.rank] });
-          }
-        } else if (pool && !hasRank(args) && (await mayLose(pool, 'restart'))) {
-          await model.restart(pool.id);
+          return;
+        }
+        const chosen = (args.dead ? deadRanks(pool) : pool.ranks).filter(
+          ({ rank }) => !Array.isArray(named) || named.includes(rank)
+        );
+        const ranks = chosen.map(({ rank }) => rank);
+        const isSafe = chosen.every(({ state }) => state === 'dead');
+        if (ranks.length && (isSafe || (await askRestart(ranks)))) {
+          await model.restart(pool.id, { ranks });
         }
       }
     });
@@ -170,7 +159,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
         if (!pool || !(await askToLeave(lost))) {
           return;
         }
-        // Another node may have been lost meanwhile, and nobody was asked about that one.
+        // Ask again if another node was lost meanwhile.
         const nowLost = poolOf(args)?.lost_nodes ?? [];
         if (nowLost.some(node => !lost.includes(node))) {
           await commands.execute(CommandIDs.leaveLostNodes, args);
@@ -194,25 +183,37 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
+type Args = ReadonlyPartialJSONObject;
+
 function isAlive(pool: IPool | null): boolean {
   return (
     pool !== null && !['CANCELLED', 'FAILED', 'COMPLETED'].includes(pool.state)
   );
 }
 
-/** Whether a command is about one rank, and not about all. */
-function hasRank({ rank }: ReadonlyPartialJSONObject): boolean {
+/** Whether a command is about one rank, not about all. */
+function hasRank({ rank }: Args): boolean {
   return typeof rank === 'number';
 }
 
-function rankOf(
-  args: ReadonlyPartialJSONObject,
-  pool: IPool | null
-): IRank | null {
-  return pool?.ranks.find(({ rank }) => rank === args.rank) ?? null;
+export interface IFound {
+  pool: IPool | null;
+  rank: IRank | null;
 }
 
-/** Asks only when there are variables to lose. */
+/** The pool that the arguments name, or else the current notebook's; and the rank, if they name one. */
+export function findRank(
+  { pool: id, rank: number }: Args,
+  model: IPoolsModel,
+  current: ICurrentNotebook
+): IFound {
+  const pool =
+    typeof id === 'string' ? (model.pools.get(id) ?? null) : current.pool;
+  const rank = pool?.ranks.find(({ rank }) => rank === number) ?? null;
+  return { pool, rank };
+}
+
+/** Asks only if there are variables to lose. */
 async function mayLose(
   pool: IPool,
   action: 'stop' | 'restart'

@@ -10,7 +10,7 @@ import type { IPanelServices } from './services';
 
 const ENABLE_COMMAND = 'jupyter server extension enable jupyter_dist_server';
 
-/** Whether the server has told us nothing worth showing. */
+/** Whether the server has sent nothing worth showing. */
 export function hasNothingToShow({
   connection: { state },
   isKnown
@@ -18,12 +18,23 @@ export function hasNothingToShow({
   return !isKnown || state === 'missing' || state === 'refused';
 }
 
-/** Whether what is shown may have changed meanwhile. */
+export type Part = (services: IPanelServices) => JSX.Element | null;
+
+/** Shows nothing until the server has sent something; the first section says why. */
+export function whenKnown(Part: Part): Part {
+  return function WhenKnown(services) {
+    return useModel(services.model, hasNothingToShow) ? null : (
+      <Part {...services} />
+    );
+  };
+}
+
+/** Whether the shown state may be out of date. */
 export function isStale({ connection }: IPoolsModel): boolean {
   return connection.state === 'stale';
 }
 
-/** How we stand with the server, when that is not simply well. */
+/** What is wrong with the connection to the server, if anything. */
 export function ConnectionNote({ model }: IPanelServices): JSX.Element | null {
   const connection = useModel(model, ({ connection }) => connection);
   const isKnown = useModel(model, ({ isKnown }) => isKnown);

@@ -15,6 +15,8 @@ import { trans } from '../model/trans';
 import { ErrorBoundary } from '../ui/errorBoundary';
 import { ranksIcon } from '../ui/icons';
 import { focusNextAction } from '../ui/useFocusHandOff';
+import { whenKnown } from './connectionNote';
+import type { Part } from './connectionNote';
 import { GpuList, GpuSummary } from './gpus/gpuList';
 import { OtherPools, OtherPoolsSummary } from './others/otherPools';
 import { PoolSummary, PoolView } from './pool/poolView';
@@ -53,31 +55,33 @@ export class DistPanel extends SidePanel {
     this.header.addWidget(heading);
     this.header.addWidget(this._notebookName);
 
+    const section = (
+      title: string,
+      Body: Part,
+      Summary: Part,
+      watch?: () => IDisposable
+    ) => {
+      const KnownSummary = whenKnown(Summary);
+      return new Section(
+        title,
+        <Body {..._services} />,
+        <KnownSummary {..._services} />,
+        watch
+      );
+    };
     const sections = [
-      new Section(
-        trans.__('Pool'),
-        <PoolView {..._services} />,
-        <PoolSummary {..._services} />
-      ),
-      new Section(
-        trans.__('GPUs'),
-        <GpuList {..._services} />,
-        <GpuSummary {..._services} />
-      ),
-      new Section(
+      section(trans.__('Pool'), PoolView, PoolSummary),
+      section(trans.__('GPUs'), whenKnown(GpuList), GpuSummary),
+      section(
         trans.__('Other pools'),
-        <OtherPools {..._services} />,
-        <OtherPoolsSummary {..._services} />
+        whenKnown(OtherPools),
+        OtherPoolsSummary
       ),
-      new Section(
-        trans.__('Queue'),
-        <QueueSection {..._services} />,
-        <QueueSummary {..._services} />
-      ),
-      new Section(
+      section(trans.__('Queue'), whenKnown(QueueSection), QueueSummary),
+      section(
         trans.__('Variables'),
-        <VariablesSection {..._services} />,
-        <VariablesSummary {..._services} />,
+        whenKnown(VariablesSection),
+        VariablesSummary,
         () => _services.variables.watch()
       )
     ];
@@ -157,13 +161,13 @@ export class DistPanel extends SidePanel {
   private _watching: DisposableSet | null = null;
 }
 
-/** A collapsible part of the panel; its summary stays in sight when it is collapsed. */
+/** A collapsible part of the panel; its summary stays visible when it is collapsed. */
 class Section extends ReactWidget implements ISection {
   constructor(
     title: string,
     private readonly _body: JSX.Element,
     private readonly _summary: JSX.Element,
-    /** Called when it can be seen; what it answers is disposed of when it no longer can. */
+    /** Called when the section becomes visible; the result is disposed of when it is hidden. */
     private readonly _watch?: () => IDisposable
   ) {
     super();
@@ -201,15 +205,12 @@ class Section extends ReactWidget implements ISection {
 
   protected render(): JSX.Element {
     return (
-      <>
-        <div ref={this._setContent}>
-          <ErrorBoundary>{this._body}</ErrorBoundary>
-        </div>
-        {createPortal(
-          <ErrorBoundary isSilent>{this._summary}</ErrorBoundary>,
-          this.summary
-        )}
-      </>
+      <div ref={this._setContent} className="jp-dist-Body">
+        <ErrorBoundary>
+          {this._body}
+          {createPortal(this._summary, this.summary)}
+        </ErrorBoundary>
+      </div>
     );
   }
 

@@ -53,22 +53,22 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     );
     app.shell.add(panel, 'left', { rank: 350, type: 'Distributed' });
     restorer?.add(panel, panel.id);
+    const open = () => app.shell.activateById(panel.id);
     app.commands.addCommand(CommandIDs.openPanel, {
       label: trans.__('Show Ranks & GPUs'),
       caption: trans.__('Show the panel with the ranks and the GPUs.'),
       icon: ranksIcon,
-      execute: () => app.shell.activateById(panel.id)
+      execute: open
     });
     app.commands.addCommand(CommandIDs.showQueue, {
       label: trans.__('Show Queue'),
       caption: trans.__('Show the jobs that run and wait.'),
       execute: () => {
-        app.shell.activateById(panel.id);
+        open();
         panel.showQueue();
       }
     });
     addToPalette(palette, [CommandIDs.openPanel, CommandIDs.showQueue]);
-    const open = () => app.shell.activateById(panel.id);
     showErrors(current, panel, open);
     const openIts = ({ name }: IPool) => void openNotebook(name, app.commands);
     notifyWhenReady(model, openIts);

@@ -39,20 +39,15 @@ export class RunningPools implements IRunningSessions.IManager {
     private readonly _model: IPoolsModel,
     private readonly _commands: CommandRegistry
   ) {
-    this.name = trans.__('Pools of Ranks');
-    this.shutdownLabel = trans.__('Stop Ranks');
-    this.shutdownAllLabel = trans.__('Stop All Pools');
-    this.shutdownAllConfirmationText = trans.__(
-      'The variables on all ranks of all pools will be lost.'
-    );
     _model.changed.connect(this._onChanged, this);
   }
 
-  readonly name: string;
-  readonly shutdownLabel: string;
-  readonly shutdownAllLabel: string;
-  readonly shutdownAllConfirmationText: string;
-
+  readonly name = trans.__('Pools of Ranks');
+  readonly shutdownLabel = trans.__('Stop Ranks');
+  readonly shutdownAllLabel = trans.__('Stop All Pools');
+  readonly shutdownAllConfirmationText = trans.__(
+    'The variables on all ranks of all pools will be lost.'
+  );
   readonly runningChanged = new Signal<unknown, void>(this);
 
   running(): IRunningSessions.IRunningItem[] {

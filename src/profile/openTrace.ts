@@ -3,7 +3,7 @@ import { PathExt } from '@jupyterlab/coreutils';
 import { ServerConnection, type Contents } from '@jupyterlab/services';
 
 import { trans } from '../model/trans';
-import { download } from '../ui/download';
+import { download } from '../ui/files';
 
 /** The viewer reads traces in the browser, and sends them nowhere. */
 export const PERFETTO = 'https://ui.perfetto.dev';

@@ -5,7 +5,7 @@ import { ITranslator } from '@jupyterlab/translation';
 
 import { CommandIDs } from '../model/tokens';
 import { loadTranslations, trans } from '../model/trans';
-import { selectedFile } from '../ui/selectedFile';
+import { selectedFile } from '../ui/files';
 import { openTrace } from './openTrace';
 import { isTrace, TRACE, TraceView } from './traceView';
 

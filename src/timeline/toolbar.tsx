@@ -11,7 +11,7 @@ import {
 import React from 'react';
 
 import { trans } from '../model/trans';
-import { download } from '../ui/download';
+import { download } from '../ui/files';
 import { METRICS, RANGES, nameMetric } from './metrics';
 import { SELECTIONS, type IChoice } from './selection';
 import { makeTable } from './table';

@@ -4,12 +4,10 @@ import React, { forwardRef, useState } from 'react';
 
 import type { IApiError } from '../model/contract';
 import { trans } from '../model/trans';
+import { below } from './menu';
+import type { IMenuPlace } from './menu';
 
-interface ICopyButtonProps {
-  text: string;
-}
-
-export function CopyButton({ text }: ICopyButtonProps): JSX.Element {
+export function CopyButton({ text }: { text: string }): JSX.Element {
   const [isCopied, setIsCopied] = useState(false);
   return (
     <Button
@@ -43,6 +41,19 @@ export function ShowMore(props: {
   ) : null;
 }
 
+/** A sentence from the server, with code in backquotes. */
+export function Sentence({ text }: { text: string }): JSX.Element {
+  return (
+    <>
+      {text
+        .split('`')
+        .map((part, index) =>
+          index % 2 ? <code key={index}>{part}</code> : part
+        )}
+    </>
+  );
+}
+
 /** What is wrong, and what to do. */
 export function ErrorText({ error }: { error: IWrong }): JSX.Element {
   return (
@@ -59,10 +70,9 @@ type IWrong = Pick<IApiError, 'message' | 'hint'>;
 export function ErrorWithRetry(props: {
   error: IWrong;
   retry: () => void;
-  className?: string;
 }): JSX.Element {
   return (
-    <div role="alert" className={props.className}>
+    <div className="jp-dist-Reason" role="alert">
       <ErrorText error={props.error} />
       <div className="jp-dist-Actions">
         <Button small onClick={props.retry}>
@@ -80,7 +90,7 @@ interface INoteProps {
 
 const ROLES = { info: 'note', warn: 'status', error: 'alert' };
 
-/** One sentence the user should read; an error is announced at once. */
+/** A short text for the user; an error is announced at once. */
 export const Note = forwardRef<HTMLDivElement, INoteProps>(function Note(
   { children, kind = 'info' },
   ref
@@ -92,27 +102,24 @@ export const Note = forwardRef<HTMLDivElement, INoteProps>(function Note(
   );
 });
 
-interface IStatePillProps {
+/** The state in a word, announced when it changes. */
+export function StatePill(props: {
   kind: 'ok' | 'wait' | 'error';
   label: string;
-}
-
-/** The state in a word, announced when it changes. */
-export function StatePill({ kind, label }: IStatePillProps): JSX.Element {
+}): JSX.Element {
   return (
-    <span className={`jp-dist-StatePill jp-mod-${kind}`} role="status">
-      {label}
+    <span className={`jp-dist-StatePill jp-mod-${props.kind}`} role="status">
+      {props.label}
     </span>
   );
 }
 
-interface IMenuButtonProps {
-  label: string;
-  open: (button: HTMLElement) => void;
-}
-
 /** Three dots that open a menu. */
-export function MenuButton({ label, open }: IMenuButtonProps): JSX.Element {
+export function MenuButton(props: {
+  label: string;
+  open: (place: IMenuPlace) => void;
+}): JSX.Element {
+  const { label, open } = props;
   return (
     <button
       type="button"
@@ -120,14 +127,14 @@ export function MenuButton({ label, open }: IMenuButtonProps): JSX.Element {
       aria-haspopup="menu"
       aria-label={label}
       title={label}
-      onClick={event => open(event.currentTarget)}
+      onClick={event => open(below(event.currentTarget))}
     >
       <ellipsesIcon.react tag="span" />
     </button>
   );
 }
 
-/** Hand the focus on to the first control of a kind before the one that has it goes. */
+/** Focus the first enabled control of a kind, before the focused one disappears. */
 export function focusFirst(
   container: HTMLElement | null,
   selector: 'button' | 'input'

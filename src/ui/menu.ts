@@ -1,9 +1,10 @@
 import type { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
+import type { MouseEventHandler } from 'react';
 
-/** What a menu belongs to, and where it opens. */
+/** The element that a menu belongs to, and where the menu opens. */
 export interface IMenuPlace {
-  /** Has the focus again when the menu is closed. */
+  /** Gets the focus back when the menu closes. */
   owner: HTMLElement;
   x: number;
   y: number;
@@ -19,18 +20,37 @@ export function below(owner: HTMLElement): IMenuPlace {
   return { owner, x: left, y: bottom };
 }
 
-/** An empty menu that goes when it is closed, and gives the focus back to what it belongs to. */
-export function makeMenu(
+/** Opens the menu of an element's first button at the pointer; with Shift, the browser's menu opens. */
+export function onContextMenu(
+  open: (place: IMenuPlace) => void
+): MouseEventHandler<HTMLElement> {
+  return event => {
+    const owner = event.currentTarget.querySelector('button');
+    if (owner && !event.shiftKey) {
+      event.preventDefault();
+      event.stopPropagation();
+      open({ owner, x: event.clientX, y: event.clientY });
+    }
+  };
+}
+
+/** Open a menu; it is disposed of when it closes. */
+export function openMenu(
   { commands }: IMenuServices,
-  { owner }: IMenuPlace
-): Menu {
+  { owner, x, y }: IMenuPlace,
+  items: Menu.IItemOptions[]
+): void {
   const menu = new Menu({ commands });
+  items.forEach(item => menu.addItem(item));
   owner.setAttribute('aria-expanded', 'true');
   menu.aboutToClose.connect(() => {
     owner.removeAttribute('aria-expanded');
     owner.focus();
-    // The item that was chosen is still to be executed.
-    setTimeout(() => menu.dispose());
+    // The chosen item is executed only after this.
+    setTimeout(() => {
+      menu.dispose();
+      items.forEach(({ submenu }) => submenu?.dispose());
+    });
   });
-  return menu;
+  menu.open(x, y);
 }

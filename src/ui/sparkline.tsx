@@ -1,11 +1,24 @@
 import React, { memo } from 'react';
 
-import { lastPart } from '../model/span';
+import { serverTime } from '../model/serverTime';
+import { bornAt, lastPart, spanOf } from '../model/span';
+import type { ICurrentNotebook, IPoolsModel } from '../model/tokens';
 import { colourOf } from './meters';
+import { useModel } from './useModel';
 
 const HEIGHT = 100;
 /** Room for the thickness of the line at 0 and at 100 %. */
 const EDGE = 3;
+
+/** How many seconds all sparklines of the panel show. */
+export function useSpan(services: {
+  model: IPoolsModel;
+  current: ICurrentNotebook;
+}): number {
+  const { model, current } = services;
+  const born = useModel(current, ({ pool }) => bornAt(pool));
+  return useModel(model.telemetry, () => spanOf(born, serverTime()));
+}
 
 interface ISparklineProps {
   label: string;

@@ -8,16 +8,11 @@ import { textOf } from '../words/rankTexts';
 import type { IBlock } from '../words/rankTexts';
 import { CopyButton, ErrorText } from './controls';
 
-interface ITextProps {
-  load: () => Promise<IBlock[]>;
-}
+type Load = () => Promise<IBlock[]>;
 
-/** Show texts that the server has to be asked for, to be read, copied, and asked for again. */
-export async function showTexts(
-  title: string,
-  props: ITextProps
-): Promise<void> {
-  const body = ReactWidget.create(<Texts {...props} />);
+/** Show texts of the server in a dialog, with buttons to copy and refresh them. */
+export async function showTexts(title: string, load: Load): Promise<void> {
+  const body = ReactWidget.create(<Texts load={load} />);
   const dialog = new TextDialog({
     title,
     body,
@@ -26,7 +21,7 @@ export async function showTexts(
   await dialog.launch();
 }
 
-/** A dialog in whose body Enter presses buttons. */
+/** A dialog in which Enter presses the focused button of the body instead of closing it. */
 class TextDialog extends Dialog<unknown> {
   handleEvent(event: Event): void {
     const isOurs =
@@ -48,8 +43,8 @@ interface ILoaded {
   time: number;
 }
 
-/** The texts; the last ones stay in sight while newer ones are on their way. */
-function Texts({ load }: ITextProps): JSX.Element {
+/** The texts; the old ones stay visible while new ones load. */
+function Texts({ load }: { load: Load }): JSX.Element {
   const [round, setRound] = useState(0);
   const [loaded, setLoaded] = useState<ILoaded | null>(null);
   const isLoading = loaded?.round !== round;

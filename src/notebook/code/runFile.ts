@@ -11,7 +11,7 @@ import { CommandIDs, IPoolsModel } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { ranksIcon } from '../../ui/icons';
 import { addToPalette } from '../../ui/palette';
-import { selectedFile } from '../../ui/selectedFile';
+import { selectedFile } from '../../ui/files';
 import { quote, startCode } from '../../words/startCode';
 import { makeNotebook } from '../launcher/newNotebook';
 

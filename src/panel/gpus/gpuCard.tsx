@@ -10,7 +10,7 @@ import { trans } from '../../model/trans';
 import { startCellDrag } from '../../ui/codeCells';
 import { Link } from '../../ui/controls';
 import { MemoryMeter, Percent } from '../../ui/meters';
-import { Sparkline } from '../../ui/sparkline';
+import { Sparkline, useSpan } from '../../ui/sparkline';
 import { useModel } from '../../ui/useModel';
 import { Value } from '../../ui/value';
 import {
@@ -29,11 +29,7 @@ import { startCode } from '../../words/startCode';
 import type { IPanelServices } from '../services';
 import { GpuDetails } from './gpuDetails';
 
-type Props = IPanelServices & {
-  gpu: IGpu;
-  /** Seconds that a curve reaches back. */
-  span: number;
-};
+type Props = IPanelServices & { gpu: IGpu };
 
 /** One GPU, or one instance of one: how busy it is, and by whom. */
 export function GpuCard(props: Props): JSX.Element {
@@ -113,8 +109,9 @@ interface IPartProps extends Props {
 
 /** Nothing, where the GPU cannot tell, as most MIG instances, or may not. */
 function Load(props: IPartProps): JSX.Element | null {
-  const { label, reading, seats, span } = props;
+  const { label, reading, seats } = props;
   const { errors, curve } = reading;
+  const span = useSpan(props);
   if (['unsupported', 'no permission'].includes(errors.utilization ?? '')) {
     return null;
   }

@@ -9,11 +9,11 @@ import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { ErrorText, Link, Note } from '../../ui/controls';
+import { useSpan } from '../../ui/sparkline';
 import { isSame, useModel } from '../../ui/useModel';
 import { saySpan } from '../../words/load';
 import { formatMoment } from '../../words/format';
-import { hasNothingToShow, isStale } from '../connectionNote';
-import { useSpan } from '../useSpan';
+import { isStale } from '../connectionNote';
 import type { IPanelServices } from '../services';
 import { GpuCard } from './gpuCard';
 
@@ -26,7 +26,6 @@ export function GpuList(services: IPanelServices): JSX.Element {
   const gpus = useModel(model, ({ gpus }) => gpus);
   const gpusError = useModel(model, ({ gpusError }) => gpusError);
   const isLost = useModel(model, isStale);
-  const isEmpty = useModel(model, hasNothingToShow);
   const allGpus = useModel(model, ({ allGpus }) => allGpus);
   const nodes = useModel(model, ({ nodes }) => nodes);
   const own = useModel(
@@ -42,29 +41,24 @@ export function GpuList(services: IPanelServices): JSX.Element {
   const shown = isUnfolded ? all : folded;
   const trouble = useModel(model.telemetry, ({ trouble }) => trouble);
   const span = useSpan(services);
-  if (isEmpty) {
-    return <div className="jp-dist-Body" />;
-  }
   if (gpusError) {
     return (
-      <div className="jp-dist-Body" role="alert">
+      <div className="jp-dist-Reason" role="alert">
         <ErrorText error={gpusError} />
       </div>
     );
   }
   if (!gpus) {
     return (
-      <div className="jp-dist-Body">
-        <p className="jp-dist-quiet jp-dist-loading" role="status">
-          {trans.__('Looking for GPUs…')}
-        </p>
-      </div>
+      <p className="jp-dist-quiet jp-dist-loading" role="status">
+        {trans.__('Looking for GPUs…')}
+      </p>
     );
   }
   const since = trouble?.since ?? null;
   const isOld = since !== null || isLost;
   return (
-    <div className="jp-dist-Body">
+    <>
       {trouble && (
         <Note kind="warn">
           {since === null
@@ -97,7 +91,6 @@ export function GpuList(services: IPanelServices): JSX.Element {
             label={trans.__('GPUs')}
             cards={shown.filter(card => nodeOf(card) === '')}
             isOld={isOld}
-            span={span}
           />
         </>
       )}
@@ -112,7 +105,6 @@ export function GpuList(services: IPanelServices): JSX.Element {
             label={trans.__('GPUs of node %1', node)}
             cards={shown.filter(card => nodeOf(card) === node)}
             isOld={isLost}
-            span={span}
           />
         </React.Fragment>
       ))}
@@ -130,16 +122,15 @@ export function GpuList(services: IPanelServices): JSX.Element {
           </Link>
         </div>
       )}
-    </div>
+    </>
   );
 }
 
 interface ICardsProps extends IPanelServices {
   label: string;
   cards: readonly Card[];
-  /** Whether what is shown is not so any more. */
+  /** Whether the readings are out of date. */
   isOld: boolean;
-  span: number;
 }
 
 /** The cards of one machine. */
@@ -203,12 +194,11 @@ function useFolded({ model }: IPanelServices, all: Card[]): Card[] {
 export function GpuSummary({ model }: IPanelServices): JSX.Element | null {
   const inventory = useModel(model, ({ gpus }) => gpus);
   const gpus = useModel(model, ({ allGpus }) => allGpus);
-  const isEmpty = useModel(model, hasNothingToShow);
   const used = useModel(
     model.telemetry,
     telemetry => gpus.filter(({ uuid }) => isInUse(telemetry.gpu(uuid))).length
   );
-  if (!inventory || isEmpty) {
+  if (!inventory) {
     return null;
   }
   if (!gpus.length) {
@@ -219,13 +209,10 @@ export function GpuSummary({ model }: IPanelServices): JSX.Element | null {
   );
 }
 
-interface IMigCardProps extends IPanelServices {
-  span: number;
-  instances: [IGpu, ...IGpu[]];
-}
-
 /** A GPU that is divided, and its MIG instances. */
-function MigCard(props: IMigCardProps): JSX.Element {
+function MigCard(
+  props: IPanelServices & { instances: [IGpu, ...IGpu[]] }
+): JSX.Element {
   const { instances } = props;
   const [{ index, name, node, parent }] = instances;
   const where = node ? trans.__('%1 on %2', index, node) : `${index}`;

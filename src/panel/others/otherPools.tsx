@@ -9,7 +9,6 @@ import { serverTime } from '../../model/serverTime';
 import { trans } from '../../model/trans';
 import { isSame, useModel } from '../../ui/useModel';
 import { formatMoment, joinFacts, namePid } from '../../words/format';
-import { hasNothingToShow } from '../connectionNote';
 import type { IPanelServices } from '../services';
 import { OtherPool } from './otherPool';
 
@@ -18,14 +17,10 @@ import { OtherPool } from './otherPool';
  * the leases of other servers and users.
  */
 export function OtherPools(services: IPanelServices): JSX.Element {
-  const { model } = services;
   const pools = useOtherPools(services);
   const leases = useForeignLeases(services);
-  if (useModel(model, hasNothingToShow)) {
-    return <div className="jp-dist-Body" />;
-  }
   return (
-    <div className="jp-dist-Body">
+    <>
       {pools.length > 0 && (
         <ul
           className="jp-dist-Cards"
@@ -36,13 +31,13 @@ export function OtherPools(services: IPanelServices): JSX.Element {
           ))}
         </ul>
       )}
-      {leases.length > 0 && <LeaseList {...services} leases={leases} />}
+      {leases.length > 0 && <LeaseList leases={leases} />}
       {!pools.length && !leases.length && (
         <p className="jp-dist-quiet">
           {trans.__('No other pool runs on this machine.')}
         </p>
       )}
-    </div>
+    </>
   );
 }
 
@@ -50,11 +45,9 @@ export function OtherPools(services: IPanelServices): JSX.Element {
 export function OtherPoolsSummary(
   services: IPanelServices
 ): JSX.Element | null {
-  const { model } = services;
   const pools = useOtherPools(services);
   const count = pools.length + useForeignLeases(services).length;
-  const isEmpty = useModel(model, hasNothingToShow);
-  if (!count || isEmpty) {
+  if (!count) {
     return null;
   }
   const orphaned = pools.filter(pool => pool.orphaned !== null).length;
@@ -64,7 +57,7 @@ export function OtherPoolsSummary(
   );
 }
 
-/** Those without a kernel first: something is to be done about them. */
+/** Pools without a kernel come first: they need attention. */
 function useOtherPools({ model, current }: IPanelServices): readonly IPool[] {
   const own = useModel(current, ({ pool }) => pool?.id);
   return useModel(
@@ -100,12 +93,8 @@ function useForeignLeases({ model }: IPanelServices): IForeignLease[] {
   );
 }
 
-interface ILeaseListProps extends IPanelServices {
-  leases: IForeignLease[];
-}
-
-/** What other servers and users have leased; there is nothing that we could do about it. */
-function LeaseList({ leases }: ILeaseListProps): JSX.Element {
+/** GPUs leased by other servers and users; this server cannot release them. */
+function LeaseList({ leases }: { leases: IForeignLease[] }): JSX.Element {
   return (
     <ul
       className="jp-dist-Cards"

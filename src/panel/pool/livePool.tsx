@@ -20,29 +20,21 @@ export function LivePool(props: IPanelServices & { pool: IPool }): JSX.Element {
     state === 'PENDING' || (state === 'CONFIGURING' && started === null);
   return (
     <>
-      {orphaned !== null && state !== 'COMPLETING' && (
-        <OrphanNote {...props} since={orphaned} />
-      )}
+      {orphaned !== null && state !== 'COMPLETING' && <OrphanNote {...props} />}
       {isStarting ? <StartingPool {...props} /> : <RunningPool {...props} />}
     </>
   );
 }
 
-interface IOrphanNoteProps extends IPanelServices {
-  pool: IPool;
-  /** Unix seconds. */
-  since: number;
-}
-
-/** What has become of a pool whose kernel is gone, and how to go on with it. */
-function OrphanNote(props: IOrphanNoteProps): JSX.Element {
-  const { pool, since, commands } = props;
+/** Says that the pool's kernel is gone, and offers to restart it. */
+function OrphanNote(props: IPanelServices & { pool: IPool }): JSX.Element {
+  const { pool, commands } = props;
   return (
     <Note kind="warn">
       <p>
         {trans.__(
           'The kernel of this pool has been gone since %1. Its ranks keep their variables, but are stopped after a while. Restart the kernel to keep using them.',
-          formatMoment(since, serverTime())
+          formatMoment(pool.orphaned ?? 0, serverTime())
         )}
       </p>
       <Button
@@ -100,12 +92,17 @@ function StartingPool(props: IPanelServices & { pool: IPool }): JSX.Element {
         <StatePill kind="wait" label={trans.__('Starting')} />
         <span className="jp-dist-quiet">{phase}</span>
       </div>
-      <progress
-        className="jp-dist-Progress"
+      <div
+        className="jp-dist-Meter"
+        role="progressbar"
         aria-label={count}
-        max={pool.world_size}
-        value={ready}
-      />
+        aria-valuemax={pool.world_size}
+        aria-valuenow={ready}
+      >
+        <div
+          style={{ transform: `scaleX(${ready / (pool.world_size || 1)})` }}
+        />
+      </div>
       <div className="jp-dist-Spread">
         <span className="jp-dist-quiet">{count}</span>
         {cancel}

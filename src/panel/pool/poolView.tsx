@@ -24,7 +24,7 @@ export function PoolView(services: IPanelServices): JSX.Element {
   useModel(services.current, ({ pool }) => pool);
   useModel(services.current, ({ error }) => error);
   return (
-    <div ref={useFocusHandOff()} className="jp-dist-Body">
+    <div ref={useFocusHandOff()} className="jp-dist-Contents">
       <ConnectionNote {...services} />
       {!useModel(services.model, hasNothingToShow) && (
         <>
@@ -112,11 +112,9 @@ function sayEnded(pool: IPool): string {
 /** What stands beside the section's title: `4 ranks · gloo · 12 min`. */
 export function PoolSummary(services: IPanelServices): JSX.Element | null {
   const pool = useModel(services.current, ({ pool }) => pool);
-  const isEmpty = useModel(services.model, hasNothingToShow);
-  if (!pool || pool.state !== 'RUNNING' || isEmpty) {
-    return null;
-  }
-  return <RunningSummary {...services} pool={pool} />;
+  return pool?.state === 'RUNNING' ? (
+    <RunningSummary {...services} pool={pool} />
+  ) : null;
 }
 
 function RunningSummary(props: IPanelServices & { pool: IPool }): JSX.Element {

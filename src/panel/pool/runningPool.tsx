@@ -14,33 +14,33 @@ import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { silentRanks } from '../../model/waiting';
 import { useNow } from '../../ui/clock';
-import { MenuButton, StatePill } from '../../ui/controls';
-import { below } from '../../ui/menu';
+import { Link, MenuButton, Sentence, StatePill } from '../../ui/controls';
 import { warningIcon } from '../../ui/icons';
 import { Notices } from '../../ui/notices';
 import { useInSight } from '../../ui/useInSight';
 import { useLongWait } from '../../ui/useLongWait';
-import { Sentence } from '../../ui/sentence';
 import { useModel } from '../../ui/useModel';
-import { namePid } from '../../words/format';
+import { formatBytes, joinFacts, namePid } from '../../words/format';
+import { sayNodes } from '../../words/nodeWords';
 import {
   countDead,
   countSilent,
   sayActivity,
   sayInterrupt,
+  sayPlacement,
   sayRestart
 } from '../../words/poolState';
 import { sayNotedWait } from '../../words/waitWords';
 import { RankList } from '../ranks/rankList';
 import { openPoolMenu } from '../ranks/rankMenu';
+import { gpuOf } from '../ranks/rankUse';
 import type { IPanelServices } from '../services';
 import { DeadRanks } from './deadRanks';
 import { IdleNote } from './idleNote';
-import { PoolFacts } from './poolFacts';
 
 type Props = IPanelServices & { pool: IPool };
 
-/** A pool at work, or on its way out: what it does, what can be done, and every rank. */
+/** A running or stopping pool: its state, its buttons and its ranks. */
 export function RunningPool(props: Props): JSX.Element {
   const { pool, model, current, commands, uiState } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);
@@ -87,7 +87,7 @@ export function RunningPool(props: Props): JSX.Element {
         )}
         <MenuButton
           label={trans.__('Menu of the pool')}
-          open={button => openPoolMenu(props, pool.id, below(button))}
+          open={place => openPoolMenu(props, pool.id, place)}
         />
         {isRunning && <Activity {...props} interruptedAt={interruptedAt} />}
       </div>
@@ -127,6 +127,32 @@ export function RunningPool(props: Props): JSX.Element {
   );
 }
 
+/**
+ * How the ranks were placed, and their total memory: `Placement: in order · 124 GiB allocated`.
+ */
+function PoolFacts({ pool, model }: Props): JSX.Element {
+  const isOnGpus = pool.ranks.some(rank => gpuOf(rank) !== null);
+  const size = useModel(model.telemetry, telemetry => {
+    const memory = pool.ranks
+      .map(({ rank }) => telemetry.rank(pool.id, rank).usage)
+      .map(usage => (isOnGpus ? usage?.allocated : usage?.memory) ?? 0)
+      .reduce((sum, bytes) => sum + bytes, 0);
+    return memory ? formatBytes(memory) : '';
+  });
+  return (
+    <p className="jp-dist-PoolFacts jp-dist-quiet">
+      {joinFacts([
+        sayNodes(pool),
+        isOnGpus ? sayPlacement(pool.placement) : trans.__('on the CPU'),
+        size &&
+          (isOnGpus
+            ? trans.__('%1 allocated', size)
+            : trans.__('%1 of memory', size))
+      ])}
+    </p>
+  );
+}
+
 /** The other notebooks that use the pool, and lose their variables with it. */
 function OtherUsers({ pool, current }: Props): JSX.Element | null {
   const kernels = pool.attachments.filter(who => who.as === 'kernel');
@@ -161,8 +187,8 @@ function Activity(
   );
 }
 
-/** Which rank the others wait for, and what to press. */
-function WaitNote(props: IPanelServices & { pool: IPool }): JSX.Element | null {
+/** Which rank the others wait for, and what to do about it. */
+function WaitNote(props: Props): JSX.Element | null {
   const { pool, model, commands } = props;
   const wait = useLongWait(pool, model);
   const words = wait && sayNotedWait(wait);
@@ -172,9 +198,7 @@ function WaitNote(props: IPanelServices & { pool: IPool }): JSX.Element | null {
   }
   const { head, rest } = words;
   const link = (label: string, command: string, ranks?: number[]) => (
-    <button
-      type="button"
-      className="jp-dist-TextLink"
+    <Link
       onClick={() =>
         void commands.execute(command, {
           pool: pool.id,
@@ -183,7 +207,7 @@ function WaitNote(props: IPanelServices & { pool: IPool }): JSX.Element | null {
       }
     >
       {label}
-    </button>
+    </Link>
   );
   // To replace dead ranks there is a button already.
   const dead = deadRanks(pool).map(({ rank }) => rank);

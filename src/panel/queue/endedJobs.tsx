@@ -2,13 +2,11 @@ import React from 'react';
 
 import type { IJob } from '../../model/queueContract';
 import { serverTime } from '../../model/serverTime';
-import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
 import { formatMoment } from '../../words/format';
 import { nameJob, sayExit, sayRunTime } from '../../words/queueWords';
 import type { IPanelServices } from '../services';
-import { openJobsMenu } from './queueMenu';
 import { RowFrame } from './rowFrame';
 import type { ISelection } from './selection';
 
@@ -22,7 +20,7 @@ interface IEndedJobsProps extends IPanelServices {
 
 /** Own jobs that ended within a day, folded away at first. */
 export function EndedJobs(props: IEndedJobsProps): JSX.Element {
-  const { jobs, selection, uiState } = props;
+  const { jobs, uiState } = props;
   const isOpen = useModel(uiState, state => state.get(SHOW_ENDED) === true);
   const now = serverTime();
   const label = trans.__('Ended in the last 24 h');
@@ -41,6 +39,7 @@ export function EndedJobs(props: IEndedJobsProps): JSX.Element {
         <ul className="jp-dist-Cards" aria-label={label}>
           {jobs.map(job => (
             <RowFrame
+              {...props}
               key={job.id}
               name={nameJob(job.label, job.name)}
               place={formatMoment(job.ended ?? now, now)}
@@ -52,16 +51,7 @@ export function EndedJobs(props: IEndedJobsProps): JSX.Element {
                     : 'bad'
               }
               title={job.detail}
-              openMenu={place =>
-                openJobsMenu(props, selection.with(job.label), place)
-              }
-              isPicked={selection.has(job.label)}
-              pick={() => selection.toggle(job.label)}
-              open={() =>
-                void props.commands.execute(CommandIDs.openJob, {
-                  job: job.label
-                })
-              }
+              job={job.label}
             >
               <span>{sayExit(job)}</span>
               <span className="jp-dist-quiet">{sayRunTime(job)}</span>

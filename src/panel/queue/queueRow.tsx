@@ -4,9 +4,7 @@ import { labelOf } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
 import { isHeld, isOwnJob } from '../../model/queueContract';
 import type { IQueueRow } from '../../model/queueContract';
-import { CommandIDs } from '../../model/tokens';
 import { useNow } from '../../ui/clock';
-import type { IMenuPlace } from '../../ui/menu';
 import { useModel } from '../../ui/useModel';
 import { formatRanks } from '../../words/format';
 import {
@@ -18,7 +16,6 @@ import {
 } from '../../words/queueWords';
 import type { IPanelServices } from '../services';
 import type { DragProps } from './dragging';
-import { openJobsMenu, openQueuedPoolMenu } from './queueMenu';
 import { RowFrame } from './rowFrame';
 import type { ISelection } from './selection';
 
@@ -30,30 +27,21 @@ interface IQueueRowProps extends IPanelServices {
   drag?: DragProps;
 }
 
-/** A job or a pool that runs or waits; what others have is grey, as nothing can be done about it. */
+/** A job or a pool that runs or waits; those of other users and servers are grey. */
 export function QueueRow(props: IQueueRowProps): JSX.Element {
-  const { row, place, selection, model } = props;
+  const { row, place, model } = props;
   const isOwnPool = useModel(model, ({ pools }) => pools.has(row.id));
   const gpus = useModel(model, ({ gpus }) => gpus);
-  const isJob = isOwnJob(row);
   const isPool = row.kind === 'pool' && isOwnPool;
-  const openMenu = (place: IMenuPlace) =>
-    isJob
-      ? openJobsMenu(props, selection.with(row.id), place)
-      : openQueuedPoolMenu(props, row.id, place);
   return (
     <RowFrame
+      {...props}
       name={nameRow(row, isPool)}
       place={sayGpus(row, listGpus(row, gpus?.gpus ?? []))}
       mood={row.state !== 'PENDING' ? 'run' : isHeld(row) ? 'held' : 'wait'}
       title={explainRow(row, place)}
-      openMenu={isJob || isPool ? openMenu : null}
-      isPicked={isJob ? selection.has(row.id) : null}
-      pick={() => selection.toggle(row.id)}
-      open={() =>
-        void props.commands.execute(CommandIDs.openJob, { job: row.id })
-      }
-      drag={props.drag}
+      job={isOwnJob(row) ? row.id : undefined}
+      pool={isPool ? row.id : undefined}
     >
       <RowWords {...props} />
     </RowFrame>

@@ -9,7 +9,7 @@ import { trans } from '../../model/trans';
 import { ErrorText, ErrorWithRetry, Note, ShowMore } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { joinFacts } from '../../words/format';
-import { hasNothingToShow, isStale } from '../connectionNote';
+import { isStale } from '../connectionNote';
 import type { IPanelServices } from '../services';
 import { useDragging } from './dragging';
 import { EndedJobs } from './endedJobs';
@@ -29,31 +29,20 @@ export function QueueSection(services: IPanelServices): JSX.Element {
   const error = useModel(queue, ({ error }) => error);
   const isLost = useModel(model, isStale);
   const selection = useSelection(rows);
-  if (useModel(model, hasNothingToShow)) {
-    return <div className="jp-dist-Body" />;
-  }
   // While the connection is lost, the panel says so at its top.
   if (error && !isLost) {
-    return (
-      <ErrorWithRetry
-        className="jp-dist-Body"
-        error={error}
-        retry={() => queue.reload()}
-      />
-    );
+    return <ErrorWithRetry error={error} retry={() => queue.reload()} />;
   }
   if (!rows) {
     return (
-      <div className="jp-dist-Body">
-        <p className="jp-dist-quiet jp-dist-loading" role="status">
-          {trans.__('Reading the queue…')}
-        </p>
-      </div>
+      <p className="jp-dist-quiet jp-dist-loading" role="status">
+        {trans.__('Reading the queue…')}
+      </p>
     );
   }
   return (
     <div
-      className="jp-dist-Body"
+      className="jp-dist-Contents"
       onKeyDown={event => event.key === 'Escape' && selection.clear()}
     >
       <ActionError {...services} />
@@ -141,10 +130,9 @@ function ActionError({ model }: IPanelServices): JSX.Element | null {
 
 /** What stands beside the section's title: `1 running · 2 waiting`, of own and others' jobs. */
 export function QueueSummary({ model }: IPanelServices): JSX.Element | null {
-  const isEmpty = useModel(model, hasNothingToShow);
   const running = useModel(model.queue, countRunning);
   const waiting = useModel(model.queue, countWaiting);
-  if (isEmpty || (!running && !waiting)) {
+  if (!running && !waiting) {
     return null;
   }
   return (

@@ -1,39 +1,51 @@
+import type { Menu } from '@lumino/widgets';
 import React from 'react';
 
+import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { MenuButton } from '../../ui/controls';
-import { below } from '../../ui/menu';
+import { onContextMenu, openMenu } from '../../ui/menu';
 import type { IMenuPlace } from '../../ui/menu';
+import type { IPanelServices } from '../services';
 import type { DragProps } from './dragging';
+import type { ISelection } from './selection';
 
-interface IRowFrameProps {
+interface IRowFrameProps extends IPanelServices {
   name: string;
   /** Beside the name. */
   place: string;
-  /** What decides the colour of the state. */
+  /** The colour of the state. */
   mood: 'run' | 'wait' | 'held' | 'good' | 'bad';
-  /** What the short words mean. */
+  /** Explains the state. */
   title?: string;
-  /** Null where nothing can be done. */
-  openMenu: ((place: IMenuPlace) => void) | null;
-  /** Of own jobs: whether it is one of several that are selected; else null. */
-  isPicked: boolean | null;
-  pick?: () => void;
-  /** Show all about it. */
-  open?: () => void;
-  /** Where it can be dragged to another place. */
+  /** The label of an own job. */
+  job?: string;
+  /** The id of a pool of this server. */
+  pool?: string;
+  selection: ISelection;
+  /** Set if the row can be dragged to another place. */
   drag?: DragProps;
-  /** The state in words, and when. */
+  /** The state in words, and its time. */
   children: React.ReactNode;
 }
 
-/** Two lines and a menu. */
+/** Two lines, and a menu if it is an own job or a pool of this server. */
 export function RowFrame(props: IRowFrameProps): JSX.Element {
-  const { name, place, mood, title, openMenu, isPicked, drag } = props;
+  const { name, place, mood, title, job, pool, selection, drag } = props;
+  const isPicked = job !== undefined && selection.has(job);
+  const open = (place: IMenuPlace) =>
+    openMenu(
+      props,
+      place,
+      job === undefined
+        ? [{ command: CommandIDs.stopPool, args: { pool: pool ?? '' } }]
+        : jobItems(selection.with(job))
+    );
+  const isOurs = (job ?? pool) !== undefined;
   const classes = [
     'jp-dist-QueueRow',
     `jp-mod-${mood}`,
-    openMenu ? '' : 'jp-mod-foreign',
+    isOurs ? '' : 'jp-mod-foreign',
     isPicked ? 'jp-mod-picked' : '',
     drag?.className
   ];
@@ -42,17 +54,10 @@ export function RowFrame(props: IRowFrameProps): JSX.Element {
       {...drag}
       className={classes.filter(Boolean).join(' ')}
       aria-label={name}
-      onContextMenu={event => {
-        const owner = event.currentTarget.querySelector('button');
-        if (openMenu && owner && !event.shiftKey) {
-          event.preventDefault();
-          event.stopPropagation();
-          openMenu({ owner, x: event.clientX, y: event.clientY });
-        }
-      }}
+      onContextMenu={isOurs ? onContextMenu(open) : undefined}
     >
       <div className="jp-dist-QueueRow-head">
-        {isPicked === null ? (
+        {job === undefined ? (
           <strong title={name}>{name}</strong>
         ) : (
           <button
@@ -62,14 +67,17 @@ export function RowFrame(props: IRowFrameProps): JSX.Element {
               name
             )}
             aria-pressed={isPicked}
-            onClick={event => {
-              const { ctrlKey, metaKey, shiftKey } = event;
-              (ctrlKey || metaKey || shiftKey ? props.pick : props.open)?.();
+            onClick={({ ctrlKey, metaKey, shiftKey }) => {
+              if (ctrlKey || metaKey || shiftKey) {
+                selection.toggle(job);
+              } else {
+                void props.commands.execute(CommandIDs.openJob, { job });
+              }
             }}
             onKeyUp={event => {
               if (event.key === ' ') {
                 event.preventDefault();
-                props.pick?.();
+                selection.toggle(job);
               }
             }}
           >
@@ -77,11 +85,8 @@ export function RowFrame(props: IRowFrameProps): JSX.Element {
           </button>
         )}
         <span className="jp-dist-quiet">{place}</span>
-        {openMenu && (
-          <MenuButton
-            label={trans.__('Menu of %1', name)}
-            open={button => openMenu(below(button))}
-          />
+        {isOurs && (
+          <MenuButton label={trans.__('Menu of %1', name)} open={open} />
         )}
       </div>
       <div className="jp-dist-QueueRow-state" title={title || undefined}>
@@ -89,4 +94,25 @@ export function RowFrame(props: IRowFrameProps): JSX.Element {
       </div>
     </li>
   );
+}
+
+/** Actions on own jobs; those that apply to none of the jobs are hidden. */
+function jobItems(jobs: string[]): Menu.IItemOptions[] {
+  const actions = [
+    CommandIDs.holdJobs,
+    CommandIDs.releaseJobs,
+    CommandIDs.requeueJobs,
+    CommandIDs.cancelJobs
+  ].map(command => ({ command, args: { jobs } }));
+  const [job, ...others] = jobs;
+  return others.length
+    ? actions
+    : [
+        { command: CommandIDs.openJob, args: { job } },
+        { type: 'separator' },
+        ...actions,
+        { type: 'separator' },
+        { command: CommandIDs.moveJob, args: { job, by: -1 } },
+        { command: CommandIDs.moveJob, args: { job, by: 1 } }
+      ];
 }

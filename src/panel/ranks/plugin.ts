@@ -9,7 +9,7 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { MessageLoop } from '@lumino/messaging';
 
 import { poolOf } from '../../model/contract';
-import type { IPool, IRank } from '../../model/contract';
+import type { IPool } from '../../model/contract';
 import { CommandIDs, ICurrentNotebook, IPoolsModel } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { insertCode } from '../../ui/codeCells';
@@ -17,8 +17,10 @@ import { askKill } from '../../ui/dialogs';
 import { addToPalette } from '../../ui/palette';
 import { showTexts } from '../../ui/textDialog';
 import { loadLog, loadStacks } from '../../words/rankTexts';
+import { findRank } from '../commands';
+import type { IFound } from '../commands';
 
-/** What can be done with one rank, beside what is done with all. */
+/** Commands for single ranks. */
 export const ranksPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:ranks',
   description: 'Adds commands for single ranks: kill, stack, log, own cells.',
@@ -63,19 +65,19 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
         if (!pool) {
           return;
         }
-        const ranks = rank ? [rank] : livingRanks(pool);
+        const ranks = rank
+          ? [rank]
+          : pool.ranks.filter(({ state }) => state !== 'dead');
         await showTexts(
           rank
             ? trans.__('Stack of rank %1', rank.rank)
             : trans.__('Stacks of all ranks'),
-          {
-            load: () =>
-              loadStacks(
-                model,
-                pool,
-                ranks.map(({ rank }) => rank)
-              )
-          }
+          () =>
+            loadStacks(
+              model,
+              pool,
+              ranks.map(({ rank }) => rank)
+            )
         );
       }
     });
@@ -87,9 +89,9 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
       execute: async args => {
         const { pool, rank } = find(args);
         if (pool && rank) {
-          await showTexts(trans.__('Log of rank %1', rank.rank), {
-            load: () => loadLog(model, pool, rank.rank)
-          });
+          await showTexts(trans.__('Log of rank %1', rank.rank), () =>
+            loadLog(model, pool, rank.rank)
+          );
         }
       }
     });
@@ -131,29 +133,8 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
 
 type Args = ReadonlyPartialJSONObject;
 
-interface IFound {
-  pool: IPool | null;
-  rank: IRank | null;
-}
-
-/** The pool that the arguments name, or the current one; and the rank. */
-function findRank(
-  { pool: id, rank: number }: Args,
-  model: IPoolsModel,
-  current: ICurrentNotebook
-): IFound {
-  const pool =
-    typeof id === 'string' ? (model.pools.get(id) ?? null) : current.pool;
-  const rank = pool?.ranks.find(({ rank }) => rank === number) ?? null;
-  return { pool, rank };
-}
-
 function isAlive({ pool, rank }: IFound): boolean {
   return pool?.state === 'RUNNING' && rank !== null && rank.state !== 'dead';
-}
-
-function livingRanks({ ranks }: IPool): IRank[] {
-  return ranks.filter(({ state }) => state !== 'dead');
 }
 
 /** An open notebook that uses the pool, the current one first. */

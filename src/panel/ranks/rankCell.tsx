@@ -2,14 +2,15 @@ import React, { memo } from 'react';
 
 import { trans } from '../../model/trans';
 import { colourOf } from '../../ui/meters';
-import { below } from '../../ui/menu';
+import { below, onContextMenu } from '../../ui/menu';
+import type { IMenuPlace } from '../../ui/menu';
 import { useModel } from '../../ui/useModel';
 import { formatBytes, joinFacts, namePid } from '../../words/format';
 import { placeOf, moodOf, nameOf, sayState } from '../../words/rankWords';
 import type { Mood } from '../../words/rankWords';
 import { openRankMenu } from './rankMenu';
 import type { IRankProps } from './rankTile';
-import { gpuOf } from './rankUse';
+import { gpuOf, loadOf } from './rankUse';
 
 interface IRankCellProps extends IRankProps {
   /** Whether the keyboard comes to this cell first. */
@@ -31,13 +32,14 @@ export const RankCell = memo(function RankCell(
   });
   const load = useModel(telemetry, () => loadOf(props)) ?? 0;
   const name = nameOf(rank);
-  const open = (owner: HTMLElement) =>
-    openRankMenu(props, poolId, rank.rank, below(owner));
+  const open = (place: IMenuPlace) =>
+    openRankMenu(props, poolId, rank.rank, place);
   return (
     <li
       className={`jp-dist-RankCell jp-mod-${mood}`}
       data-colour={colourOf(rank.rank)}
       aria-label={name}
+      onContextMenu={onContextMenu(open)}
     >
       <button
         type="button"
@@ -45,15 +47,8 @@ export const RankCell = memo(function RankCell(
         tabIndex={props.isCurrent ? 0 : -1}
         aria-haspopup="menu"
         aria-label={joinFacts([name, placeOf(rank), state])}
-        onClick={event => open(event.currentTarget)}
-        onContextMenu={event => {
-          if (!event.shiftKey) {
-            event.preventDefault();
-            event.stopPropagation();
-            open(event.currentTarget);
-          }
-        }}
-        // All that there is to say changes each second: it is said to those who ask.
+        onClick={event => open(below(event.currentTarget))}
+        // The tooltip changes each second, so it is made only when it is needed.
         onPointerEnter={event => (event.currentTarget.title = describe(props))}
         onFocus={event => {
           event.currentTarget.title = describe(props);
@@ -70,15 +65,6 @@ export const RankCell = memo(function RankCell(
     </li>
   );
 });
-
-/** Percent of its GPU, or of one core. */
-function loadOf({ poolId, rank, telemetry }: IRankProps): number | null {
-  const gpu = gpuOf(rank);
-  const load = gpu
-    ? telemetry.gpu(gpu.uuid).values.utilization
-    : telemetry.rank(poolId, rank.rank).usage?.cpu;
-  return load ?? null;
-}
 
 /** Everything that a tile shows, in lines. */
 function describe(props: IRankProps): string {

@@ -2,6 +2,7 @@ import React, { useCallback, useRef, useState } from 'react';
 
 import type { IPool, IRank } from '../../model/contract';
 import { trans } from '../../model/trans';
+import { useSpan } from '../../ui/sparkline';
 import { useModel } from '../../ui/useModel';
 import { saySpan } from '../../words/load';
 import { isStale } from '../connectionNote';
@@ -11,7 +12,6 @@ import { RankCell } from './rankCell';
 import { RankCounts } from './rankCounts';
 import { RankTile } from './rankTile';
 import { gpuOf } from './rankUse';
-import { useSpan } from '../useSpan';
 import type { IRankProps } from './rankTile';
 
 /** As many ranks have a tile; of more each has a small cell. */

@@ -8,7 +8,8 @@ import { useNow } from '../../ui/clock';
 import type { Clock } from '../../ui/clock';
 import { startCellDrag } from '../../ui/codeCells';
 import { MenuButton } from '../../ui/controls';
-import { below } from '../../ui/menu';
+import { onContextMenu } from '../../ui/menu';
+import type { IMenuPlace } from '../../ui/menu';
 import { colourOf } from '../../ui/meters';
 import { useModel } from '../../ui/useModel';
 import { namePid } from '../../words/format';
@@ -22,7 +23,7 @@ import {
 import { openRankMenu } from './rankMenu';
 import { RankUse } from './rankUse';
 
-/** Nothing here changes unless the rank does: other ranks' news don't draw it again. */
+/** These change only when the rank does, so that news of other ranks cause no rerender. */
 export interface IRankProps {
   poolId: string;
   rank: IRank;
@@ -35,28 +36,22 @@ export interface IRankProps {
   clock: Clock;
 }
 
-/** One rank: where it sits, what it does, and a menu of what can be done with it. */
+/** One rank: its device, its state, its load and its menu. */
 export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
   const { poolId, rank, isEnding, telemetry } = props;
   const mood = useModel(telemetry, telemetry =>
     moodOf(rank, telemetry.rank(poolId, rank.rank), isEnding)
   );
   const name = nameOf(rank);
+  const open = (place: IMenuPlace) =>
+    openRankMenu(props, poolId, rank.rank, place);
   const Words = isTimed(mood) ? TimedWords : FixedWords;
   return (
     <li
       className={`jp-dist-RankTile jp-mod-${mood}`}
       data-colour={colourOf(rank.rank)}
       aria-label={name}
-      onContextMenu={event => {
-        const button = event.currentTarget.querySelector('button');
-        if (button && !event.shiftKey) {
-          event.preventDefault();
-          event.stopPropagation();
-          const { clientX: x, clientY: y } = event;
-          openRankMenu(props, poolId, rank.rank, { owner: button, x, y });
-        }
-      }}
+      onContextMenu={onContextMenu(open)}
     >
       <div className="jp-dist-RankTile-head">
         <strong
@@ -85,7 +80,7 @@ export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
       <RankUse {...props}>
         <MenuButton
           label={trans.__('Menu of rank %1', rank.rank)}
-          open={button => openRankMenu(props, poolId, rank.rank, below(button))}
+          open={open}
         />
       </RankUse>
     </li>

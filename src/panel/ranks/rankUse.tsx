@@ -2,34 +2,23 @@ import React from 'react';
 
 import type { IGpuRef, IRank } from '../../model/contract';
 import type { IUsage } from '../../model/gpuContract';
-import type { ITelemetry } from '../../model/telemetry';
 import { trans } from '../../model/trans';
 import { Bar, Percent } from '../../ui/meters';
 import { Sparkline } from '../../ui/sparkline';
 import { useModel } from '../../ui/useModel';
 import { formatBytes, namePid } from '../../words/format';
+import type { IRankProps } from './rankTile';
 
-interface IRankUseProps {
-  poolId: string;
-  rank: IRank;
-  /** Seconds that a curve reaches back. */
-  span: number;
-  telemetry: ITelemetry;
-  /** The button of the menu. */
-  children: React.ReactNode;
-}
-
-/** How busy a rank's GPU is, or the CPU with it, and what memory it has. */
-export function RankUse(props: IRankUseProps): JSX.Element {
+/** The load of a rank's GPU, or of its process on the CPU, and its memory; the child is the menu's button. */
+export function RankUse(
+  props: IRankProps & { children: React.ReactNode }
+): JSX.Element {
   const { poolId, rank, span, telemetry, children } = props;
   const { usage, curve } = useModel(telemetry, telemetry =>
     telemetry.rank(poolId, rank.rank)
   );
   const gpu = gpuOf(rank);
-  const load =
-    useModel(telemetry, telemetry =>
-      gpu ? telemetry.gpu(gpu.uuid).values.utilization : usage?.cpu
-    ) ?? null;
+  const load = useModel(telemetry, () => loadOf(props));
   return (
     <>
       <div className="jp-dist-RankTile-load">
@@ -75,13 +64,18 @@ export function gpuOf({ gpu, device }: IRank): IGpuRef | null {
   return device === 'cpu' ? null : gpu;
 }
 
-interface IMemoryProps {
-  rank: IRank;
-  usage: IUsage;
+/** Percent of its GPU, or of one core; null if unknown. */
+export function loadOf({ poolId, rank, telemetry }: IRankProps): number | null {
+  const gpu = gpuOf(rank);
+  const load = gpu
+    ? telemetry.gpu(gpu.uuid).values.utilization
+    : telemetry.rank(poolId, rank.rank).usage?.cpu;
+  return load ?? null;
 }
 
-/** What torch has on the GPU; on the CPU, what the process has. */
-function Memory({ rank, usage }: IMemoryProps): JSX.Element | null {
+/** What torch has allocated on the GPU; on the CPU, the memory of the process. */
+function Memory(props: { rank: IRank; usage: IUsage }): JSX.Element | null {
+  const { rank, usage } = props;
   const { memory, allocated, reserved } = usage;
   if (!gpuOf(rank)) {
     return memory === null ? null : (

@@ -5,7 +5,7 @@ import { variablesOf } from '../../model/draft';
 import type { IVariable } from '../../model/draft';
 import { trans } from '../../model/trans';
 import { focusFirst, Link } from '../../ui/controls';
-import type { IWidgetProps } from './props';
+import type { IWidgetProps } from './fields';
 
 const EMPTY: IVariable = { name: '', value: '' };
 

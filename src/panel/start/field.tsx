@@ -4,8 +4,8 @@ import type { IStartField } from '../../model/contract';
 import { useInSight } from '../../ui/useInSight';
 import { EnvField } from './envField';
 import { BytesField, ChoiceField, FlagField, NumberField } from './fields';
+import type { IFieldProps, IWidgetProps } from './fields';
 import { GpusField } from './gpusField';
-import type { IFieldProps, IWidgetProps } from './props';
 import { RanksField } from './ranksField';
 
 const WIDGETS: Record<string, (props: IWidgetProps) => JSX.Element | null> = {

@@ -1,10 +1,35 @@
 import { HTMLSelect } from '@jupyterlab/ui-components';
+import type { ReadonlyPartialJSONValue } from '@lumino/coreutils';
 import React from 'react';
 
+import type { IStartField, IStartSchema } from '../../model/contract';
+import type { Draft } from '../../model/draft';
 import { trans } from '../../model/trans';
-import type { IWidgetProps } from './props';
+import type { IPanelServices } from '../services';
 
 const GIB = 2 ** 30;
+
+/** What a field of the start form is given. */
+export interface IFieldProps extends IPanelServices {
+  schema: IStartSchema;
+  field: IStartField;
+  draft: Draft;
+  /** How many ranks are on offer. */
+  offer: number | null;
+  value: unknown;
+  /** What is wrong with it. */
+  error: string | null;
+  /** Without a value, the server chooses. */
+  onChange: (value?: ReadonlyPartialJSONValue) => void;
+}
+
+/** What each widget is given. */
+export interface IWidgetProps extends IFieldProps {
+  /** The id of what its label is for. */
+  id: string;
+  /** What its control has, so that the error and the description are read with it. */
+  aria: { 'aria-describedby': string; 'aria-invalid': boolean };
+}
 
 /** One of several; the server's own choice is the default. */
 export function ChoiceField(props: IWidgetProps): JSX.Element {

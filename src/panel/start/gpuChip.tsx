@@ -14,7 +14,7 @@ import {
   sayUserShortly
 } from '../../words/gpuWords';
 import type { IKnownPools } from '../../words/gpuWords';
-import type { IWidgetProps } from './props';
+import type { IWidgetProps } from './fields';
 
 interface IGpuChipProps extends IWidgetProps {
   gpu: IGpu;

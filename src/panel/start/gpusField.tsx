@@ -6,7 +6,7 @@ import { trans } from '../../model/trans';
 import { focusFirst, Link } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { GpuChip } from './gpuChip';
-import type { IWidgetProps } from './props';
+import type { IWidgetProps } from './fields';
 
 /** The GPUs of the machine, to pick from; with none picked the server takes free ones. */
 export function GpusField(props: IWidgetProps): JSX.Element | null {

@@ -5,7 +5,7 @@ import { pickedGpus, ranksOf } from '../../model/draft';
 import { countFree } from '../../model/gpuUse';
 import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
-import type { IWidgetProps } from './props';
+import type { IWidgetProps } from './fields';
 
 /** How many ranks, and what it means if there are fewer GPUs. */
 export function RanksField(props: IWidgetProps): JSX.Element {
@@ -19,20 +19,23 @@ export function RanksField(props: IWidgetProps): JSX.Element {
     const chosen = Number.isNaN(ranks) ? null : ranks;
     props.onChange(chosen === offered ? undefined : chosen);
   };
+  const step = (by: number, sign: string, label: string) => (
+    <Button
+      small
+      type="button"
+      aria-label={label}
+      disabled={by < 0 ? !(count > minimum) : !(count < maximum)}
+      onClick={() => choose(count + by)}
+    >
+      {sign}
+    </Button>
+  );
   return (
     <>
       <div className="jp-dist-Stepper">
         <label htmlFor={id}>{field.title}</label>
         <div className="jp-dist-Stepper-controls">
-          <Button
-            small
-            type="button"
-            aria-label={trans.__('One rank fewer')}
-            disabled={!(count > minimum)}
-            onClick={() => choose(count - 1)}
-          >
-            −
-          </Button>
+          {step(-1, '−', trans.__('One rank fewer'))}
           <input
             id={id}
             className="jp-dist-Stepper-input"
@@ -46,15 +49,7 @@ export function RanksField(props: IWidgetProps): JSX.Element {
             value={ranks === null || Number.isNaN(ranks) ? '' : ranks}
             onChange={event => choose(event.target.valueAsNumber)}
           />
-          <Button
-            small
-            type="button"
-            aria-label={trans.__('One rank more')}
-            disabled={!(count < maximum)}
-            onClick={() => choose(count + 1)}
-          >
-            +
-          </Button>
+          {step(1, '+', trans.__('One rank more'))}
         </div>
       </div>
       <Fit {...props} ranks={count} />

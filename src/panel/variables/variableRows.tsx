@@ -1,7 +1,7 @@
 import React, { memo, useState } from 'react';
 
 import { trans } from '../../model/trans';
-import type { IVariable, IVariableForm } from '../../model/variablesContract';
+import type { IVariable } from '../../model/variablesContract';
 import { formatBytes } from '../../words/format';
 import {
   sayContent,
@@ -9,7 +9,7 @@ import {
   sayOf,
   sayShard
 } from '../../words/variableWords';
-import { Sentence } from '../../ui/sentence';
+import { Sentence, ShowMore } from '../../ui/controls';
 
 /** Lines on what a variable is that are shown at once. */
 const MANY = 4;
@@ -47,15 +47,10 @@ export const VariableRows = memo(function VariableRows(
               {line}
             </div>
           ))}
-          {lines.length > shown.length && (
-            <button
-              type="button"
-              className="jp-dist-TextLink"
-              onClick={() => setUnfolded(true)}
-            >
-              {trans.__('Show %1 more', lines.length - shown.length)}
-            </button>
-          )}
+          <ShowMore
+            count={lines.length - shown.length}
+            show={() => setUnfolded(true)}
+          />
           {differences.map(sentence => (
             <div key={sentence} className="jp-dist-warn">
               <Sentence text={sentence} />
@@ -79,10 +74,8 @@ function sayForms({ forms }: IVariable, ranks: number[]): string[] {
     return [lines[0], ...forms.map(form => sayShard(form))];
   }
   return forms.map((form, index) =>
-    isOnAll(form, ranks) ? lines[index] : sayOf(form, lines[index])
+    form.ranks.length === ranks.length
+      ? lines[index]
+      : sayOf(form, lines[index])
   );
-}
-
-function isOnAll(form: IVariableForm, ranks: number[]): boolean {
-  return form.ranks.length === ranks.length;
 }

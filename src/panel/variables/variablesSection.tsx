@@ -4,30 +4,23 @@ import React, { useEffect, useState } from 'react';
 import type { IPool } from '../../model/contract';
 import { trans } from '../../model/trans';
 import type { IVariables } from '../../model/variablesContract';
-import { ErrorWithRetry } from '../../ui/controls';
+import { ErrorWithRetry, Sentence } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { joinFacts } from '../../words/format';
 import { sayAbsent, sayBusy } from '../../words/variableWords';
-import { hasNothingToShow, isStale } from '../connectionNote';
+import { isStale } from '../connectionNote';
 import type { IPanelServices } from '../services';
-import { Sentence } from '../../ui/sentence';
 import { VariableTable } from './variableTable';
 
 /** What the variables of the ranks are, and which are not the same on all of them. */
 export function VariablesSection(services: IPanelServices): JSX.Element {
-  const { model, current } = services;
-  const pool = useModel(current, ({ pool }) => pool);
-  const isEmpty = useModel(model, hasNothingToShow);
-  return (
-    <div className="jp-dist-Body">
-      {isEmpty ? null : pool?.state === 'RUNNING' ? (
-        <Content {...services} pool={pool} />
-      ) : (
-        <p className="jp-dist-quiet">
-          {trans.__('The variables of running ranks are listed here.')}
-        </p>
-      )}
-    </div>
+  const pool = useModel(services.current, ({ pool }) => pool);
+  return pool?.state === 'RUNNING' ? (
+    <Content {...services} pool={pool} />
+  ) : (
+    <p className="jp-dist-quiet">
+      {trans.__('The variables of running ranks are listed here.')}
+    </p>
   );
 }
 
@@ -128,12 +121,10 @@ function List(
 
 /** What stands beside the section's title: `12 · 1 differs`. */
 export function VariablesSummary({
-  model,
   variables
 }: IPanelServices): JSX.Element | null {
   const list = useModel(variables, ({ list, isOld }) => (isOld ? null : list));
-  const isEmpty = useModel(model, hasNothingToShow);
-  if (isEmpty || !list?.variables.length) {
+  if (!list?.variables.length) {
     return null;
   }
   const differing = list.variables.filter(

@@ -11,7 +11,7 @@ import type { IJobRequest } from '../../model/submitContract';
 import { CommandIDs, IPoolsModel } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { addToPalette } from '../../ui/palette';
-import { selectedFile } from '../../ui/selectedFile';
+import { selectedFile } from '../../ui/files';
 import { parametersOf } from './notebookParameters';
 
 const KINDS = ['.py', '.sh', '.ipynb'];
