@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from jupyter_dist_server.jobs.schedule.plan import plan
-from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want, in_order
+from jupyter_dist_server.jobs.schedule.wants import InUse, Machine, Want, in_order
 
 from .report import table
 
@@ -27,7 +27,7 @@ SIZES = ((1, 0.6), (2, 0.2), (4, 0.14), (8, 0.06))
 LOAD = 0.9
 """Of the machine, that the jobs ask for together."""
 
-Order = Callable[[Sequence[Held], list[Want], float], dict[str, tuple[str, ...]]]
+Order = Callable[[Sequence[InUse], list[Want], float], dict[str, tuple[str, ...]]]
 """From what is held, who waits (the oldest first) and the time to what starts now."""
 
 
@@ -75,7 +75,7 @@ class Ours:
         self._head_since: dict[str, float] = {}
 
     def __call__(
-        self, held: Sequence[Held], waiting: list[Want], now: float
+        self, held: Sequence[InUse], waiting: list[Want], now: float
     ) -> dict[str, tuple[str, ...]]:
         since = self._head_since
         wants = [replace(one, head_since=since.get(one.id, math.inf)) for one in waiting]
@@ -85,7 +85,7 @@ class Ours:
         return dict(found.starts)
 
 
-def slurm(held: Sequence[Held], waiting: list[Want], now: float) -> dict[str, tuple[str, ...]]:
+def slurm(held: Sequence[InUse], waiting: list[Want], now: float) -> dict[str, tuple[str, ...]]:
     """Backfill behind the oldest; a job without a limit has the partition's: a day."""
     day = 24 * 3600.0
     limited = [want if want.limit else replace(want, limit=day) for want in waiting]
@@ -93,17 +93,17 @@ def slurm(held: Sequence[Held], waiting: list[Want], now: float) -> dict[str, tu
     return dict(plan(MACHINE, ends, limited, now).starts)
 
 
-def greedy(held: Sequence[Held], waiting: list[Want], now: float) -> dict[str, tuple[str, ...]]:
+def greedy(held: Sequence[InUse], waiting: list[Want], now: float) -> dict[str, tuple[str, ...]]:
     return _first_come(held, waiting, stops=False)
 
 
-def fifo(held: Sequence[Held], waiting: list[Want], now: float) -> dict[str, tuple[str, ...]]:
+def fifo(held: Sequence[InUse], waiting: list[Want], now: float) -> dict[str, tuple[str, ...]]:
     """Start the oldest; nobody overtakes."""
     return _first_come(held, waiting, stops=True)
 
 
 def _first_come(
-    held: Sequence[Held], waiting: list[Want], stops: bool
+    held: Sequence[InUse], waiting: list[Want], stops: bool
 ) -> dict[str, tuple[str, ...]]:
     used = {uuid for one in held for uuid in one.gpus}
     free = [uuid for uuid in MACHINE.gpus if uuid not in used]
@@ -130,7 +130,7 @@ def simulate(given: Sequence[SimJob], begin: Callable[[], Order]) -> Result:
     by_id = {job.want.id: job for job in given}
     arrivals = list(given)[::-1]
     ends: list[tuple[float, str]] = []
-    held: dict[str, Held] = {}
+    held: dict[str, InUse] = {}
     waiting: list[Want] = []
     waits: dict[int, list[float]] = {}
     busy, now, last = 0.0, 0.0, given[-1].want.queued
@@ -148,7 +148,7 @@ def simulate(given: Sequence[SimJob], begin: Callable[[], Order]) -> Result:
             job = by_id[id]
             limit = job.want.limit
             ends_by = None if limit is None else now + limit
-            held[id] = Held(id, job.want.user, frozenset(uuids), now, ends_by)
+            held[id] = InUse(id, job.want.user, frozenset(uuids), now, ends_by)
             heapq.heappush(ends, (now + job.takes, id))
             waits.setdefault(job.want.gpus, []).append((now - job.want.queued) / 3600)
         waiting = [want for want in waiting if want.id not in held]

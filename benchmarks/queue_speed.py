@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from jupyter_dist_server.jobs.schedule.plan import plan
-from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want
+from jupyter_dist_server.jobs.schedule.wants import InUse, Machine, Want
 from tests.environment import environment, tagged
 from tests.fake_nvml.build import State, build
 from tests.waiting import wait_for
@@ -95,7 +95,7 @@ def seconds(work: Callable[[], object], times: int) -> list[float]:
 def pass_over(count: int, times: int) -> list[float]:
     """Return how long `plan` takes with so many entries, of which each has another limit."""
     machine = Machine({f"gpu{index}": 80 << 30 for index in range(8)}, cpus=64, memory=1 << 40)
-    held = [Held(f"h{uuid}", "ann", frozenset([uuid]), 0.0, 3600.0) for uuid in machine.gpus]
+    held = [InUse(f"h{uuid}", "ann", frozenset([uuid]), 0.0, 3600.0) for uuid in machine.gpus]
     wants = [Want(str(id), "ann", id, gpus=1 + id % 4, limit=60.0 + id) for id in range(count)]
     return seconds(lambda: plan(machine, held, wants, 1.0), times)
 

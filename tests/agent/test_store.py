@@ -95,7 +95,7 @@ async def test_a_wait_ends_when_it_is_broken_and_so_do_those_to_come(client: Cli
     store = client()
     clone = store.clone()  # as torch makes for groups that are split off
     waits = [asyncio.ensure_future(asyncio.to_thread(one.get, "never")) for one in (store, clone)]
-    while len(store._connections.open) < len(waits):
+    while len(store._open) < len(waits):
         await asyncio.sleep(0.01)
     store.break_waits()
     later = [asyncio.to_thread(one.add, "n", 1) for one in (store, clone)]

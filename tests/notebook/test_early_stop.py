@@ -26,13 +26,14 @@ from ..waiting import PATIENCE
 
 
 class InterruptedLoop(LoopThread):
-    """One whose work is interrupted as soon as it was handed over, while it is still busy."""
+    """One whose next work is interrupted as soon as it was handed over, while it is still busy."""
 
     armed = False
 
     def submit(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
         if not self.armed:
             return super().submit(work)
+        self.armed = False
         busy = threading.Event()
         self.call(busy.wait)
         future = super().submit(work)
@@ -62,7 +63,6 @@ def test_a_stop_before_the_cell_has_begun_stops_it(tmp_path: Path) -> None:
             loop.armed = True
             with pytest.raises(CellFailed, match=r"Interrupted[.:] "):
                 cell.run("while True:\n    pass", 1, False)
-            loop.armed = False
             status = loop.run(client.status(PATIENCE))
             assert {said.state for said in status.values()} == {"idle"}
     finally:
