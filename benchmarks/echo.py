@@ -35,6 +35,7 @@ from jupyter_dist_server.common.protocol.ranks.evidence import (
     EvidenceRequest,
     Frame,
     Group,
+    RankEvidence,
 )
 from jupyter_dist_server.common.protocol.ranks.rank_messages import (
     RankReport,
@@ -139,16 +140,14 @@ def _evidence(rank: int) -> EvidenceReply:
         Collective("0", number, "all_reduce", ["20 × float32"], float(number), number < _BEGUN)
         for number in range(1, _BEGUN + waits)
     ]
-    return EvidenceReply(
-        state="busy" if waits else "idle",
+    evidence = RankEvidence(
+        idle=not waits,
         cell=9,
-        ended="",
         stack=[Frame("torch.distributed.distributed_c10d", "all_reduce", line)] if waits else [],
-        message=None,
         groups={"0": Group([])},
         collectives=begun,
-        group_since=0.0,
     )
+    return EvidenceReply(evidence, group_since=0.0)
 
 
 if __name__ == "__main__":
