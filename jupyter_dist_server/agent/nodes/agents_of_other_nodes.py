@@ -109,11 +109,11 @@ class Nodes:
             if mine and link.why_lost:
                 link = self._links[place] = NodeLink(link.number, link.node)
                 self._tasks.add(self._follow(link))
-            if link.order and not (link.is_up or order.whole):  # it has not had that one yet
+            if link.order and not (link.trips or order.whole):  # it has not had that one yet
                 mine = sorted({*mine, *link.order.ranks})
             # Without ranks too, as what a node says counts if it knows of the last order.
             link.order = msgspec.structs.replace(order, ranks=mine, left_out=self._left_out)
-            if link.is_up:
+            if link.trips:
                 link.send(link.order)
 
     def send(
@@ -208,6 +208,9 @@ class Nodes:
             link.note_trip(news.sent, news.answered, time.time())
             if len(link.trips) == 1:
                 self._describe(link)
+                self._ask(link)  # before it forks: its ranks report times by our clock
+                if link.order:
+                    link.send(link.order)
         elif isinstance(news, messages.NodeGpus):
             self._gpus.tell(news)
         elif isinstance(news, messages.StoreQuestion):
@@ -217,9 +220,7 @@ class Nodes:
                 link.is_up = True
                 self._addresses |= news.addresses
                 write_addresses(self._folder, self._addresses)
-                self._ask(link)  # before it forks, to know its clock before ranks tell of times
-                if link.order:
-                    link.send(link.order)
+                self._ask(link)
                 self.sample()
             # If it ends although we have not said so, `_follow` knows why once it has ended.
             if not news.stopping or news.failure or self._closing:
