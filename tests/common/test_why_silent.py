@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.common.processes.process_ref import ProcessRef
 from jupyter_dist_server.common.processes.why_silent import (
     Cause,
@@ -109,3 +111,9 @@ async def test_several_processes_are_looked_at_together() -> None:
         assert found == {"child": "stuck", "ended": "ended"}
         assert await why_silent(None) == "unknown"
         assert why_silent_blocking(process) == "stuck"
+
+
+async def test_nothing_is_waited_for_if_no_process_is_silent() -> None:
+    begun = time.monotonic()
+    assert await why_each_silent({}) == {}
+    assert time.monotonic() - begun < patience.instant

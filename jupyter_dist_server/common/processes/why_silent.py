@@ -55,7 +55,8 @@ async def why_silent(process: ProcessRef | None) -> Cause:
 async def why_each_silent(processes: Mapping[_Key, ProcessRef]) -> dict[_Key, Cause]:
     """Return the same for several processes, looked at together."""
     suspects = {key: _Suspect(process) for key, process in processes.items()}
-    await asyncio.sleep(patience.instant)
+    if suspects:
+        await asyncio.sleep(patience.instant)
     return {key: suspect.cause() for key, suspect in suspects.items()}
 
 
