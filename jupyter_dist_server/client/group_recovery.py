@@ -55,8 +55,8 @@ class GroupRecovery:
             self.suspect = not is_whole and any(r.status != "ok" for r in replies.values())
         late = {rank for rank, reply in replies.items() if reply.status == "late"}
         self._deaf |= late
-        if not late:
-            await self.repair()
+        if not late:  # the user, who may have pressed Stop, waits for this
+            await self.repair(2 * patience.answer)
 
     async def prepare(self, execution: Execution) -> None:
         """Repair the group before a cell, once all its ranks have ended what was stopped.
@@ -78,8 +78,11 @@ class GroupRecovery:
                 return
             await asyncio.sleep(0.05 if waited < patience.busy_answer else 0.5)
 
-    async def repair(self) -> bool:
-        """Make the group again if it is broken, and all ranks are idle; tell if it is whole."""
+    async def repair(self, within: float | None = None) -> bool:
+        """Make the group again if it is broken, and all ranks are idle; tell if it is whole.
+
+        Ranks must meet `within` some seconds, by default those of a busy machine.
+        """
         self.busy, self.running, self.late = {}, set(), set()
         if not self.suspect:
             return True
@@ -101,12 +104,11 @@ class GroupRecovery:
         elif self._is_unanswered:
             self.late = set(range(self._size))
         elif not self.busy:
-            self.repaired = await self._make()
+            self.repaired = await self._make(within or patience.busy_answer)
             self.suspect = not self.repaired
         return not self.suspect
 
-    async def _make(self) -> bool:
-        limit = patience.busy_answer
+    async def _make(self, limit: float) -> bool:
         request = RegroupRequest(
             uuid.uuid4().hex, self._link.generation, time.time() + limit, time.monotonic()
         )

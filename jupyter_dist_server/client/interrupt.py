@@ -41,7 +41,7 @@ class Interrupter:
         deadline = time.monotonic() + patience.cleanup
         await execution.ended(set(execution.outstanding) - execution.begun, patience.instant)
         waiting = {rank for rank, place in execution.places.items() if place.whereabouts.is_waiting}
-        if not await execution.ended(waiting, min(patience.instant, patience.cleanup)):
+        if not await execution.ended(waiting, patience.instant):
             self._break(execution)
         if not await execution.ended(execution.begun, deadline - time.monotonic()):
             # Again, for those that caught it; before any is freed, or it would spoil a traceback.

@@ -222,9 +222,12 @@ class PoolClient(RankConnection):
     async def _give_up_when_closed(self) -> None:
         await self.link.closed.wait()
         await asyncio.sleep(_LAST_WORDS)
+        self._end()
+
+    def _end(self) -> None:
         self._is_over = True
         self.give_up()
-        for execution in self.executions:
+        for execution in list(self.executions):
             self._lose_all(execution)
 
     def _lose_all(self, execution: Execution) -> None:
@@ -263,3 +266,4 @@ class PoolClient(RankConnection):
         await self._tasks.cancel()
         await super().close()
         await self.link.close()
+        self._end()  # or executions that still run would never return

@@ -209,19 +209,19 @@ def log_tail(path: Path, lines: int = 12) -> list[str]:
     return [*said][-lines:]
 
 
-_FILE = "clock"
+_CLOCK = "clock"
 
 
 def write_ahead(folder: Path, seconds: float) -> None:
     """Note by how many seconds the clock of this node is ahead of the first node's."""
-    fresh = folder / f"{_FILE}.new"
+    fresh = folder / f"{_CLOCK}.new"
     fresh.write_text(repr(seconds))
-    fresh.rename(folder / _FILE)
+    fresh.rename(folder / _CLOCK)
 
 
 def read_ahead(folder: Path) -> float:
     """Return by how many seconds this clock is ahead; 0 on the first node, and if not known."""
     try:
-        return float((folder / _FILE).read_text())
+        return float((folder / _CLOCK).read_text())
     except (OSError, ValueError):
         return 0.0

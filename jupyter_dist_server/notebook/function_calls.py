@@ -13,6 +13,7 @@ from ..client.pool_client import PoolClient
 from ..client.values.push_and_pull import Mover
 from .cells.cell import Cell, Options
 from .loop_thread import LoopThread
+from .output.cell_outcome import CellInterrupted
 
 
 def call_code(name: str) -> str:
@@ -66,6 +67,8 @@ class Call(Future[list[Any]]):
             self._cell.raise_failures()
             values = self._mover.fetch_result(self._name, self._ranks)
             self._end(self.set_result, [values[rank] for rank in self._ranks])
+        except CellInterrupted as error:
+            self._end(self.set_exception, error.for_future())
         except BaseException as error:
             self._end(self.set_exception, error)
         finally:

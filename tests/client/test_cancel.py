@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jupyter_dist_server.client.cell_execution import Execution
 from jupyter_dist_server.client.pool_client import PoolClient
+from jupyter_dist_server.common.processes.process_ref import POOL_ENDED
 from jupyter_dist_server.common.protocol.agents.agent_messages import NoteLate
 
 from ..pool_driver import client_of, request, running
@@ -69,3 +70,17 @@ async def test_an_interrupt_from_outside_frees_those_that_wait_for_a_stuck_rank(
             idle = {rank: said.state for rank, said in status.items()}
         replies = await asyncio.wait_for(running_cell, PATIENCE)
         assert [replies[rank].status for rank in range(3)] == ["error", "error", "late"]
+
+
+async def test_a_cell_of_a_client_that_disconnects_ends_for_it(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as other:
+        async with client_of(pool) as client:
+            started = asyncio.Event()
+            work = client.execute(
+                "import time\nprint('in')\ntime.sleep(600)", [0, 1], lambda *_: started.set()
+            )
+            cell = asyncio.create_task(work)
+            await asyncio.wait_for(started.wait(), PATIENCE)
+        replies = await asyncio.wait_for(cell, PATIENCE)
+        assert {reply.content["evalue"] for reply in replies.values()} == {POOL_ENDED}
+        assert await other.stop_all() == []

@@ -12,7 +12,7 @@ import pytest
 import zmq
 from jupyter_client.session import Session
 
-from jupyter_dist_server.client.ranks.rank_connection import RankConnection
+from jupyter_dist_server.client.ranks.rank_connection import RankConnection, rank_silent
 from jupyter_dist_server.common.pool_folder import create_folder, endpoint, write_private
 from jupyter_dist_server.common.protocol.pool_file import CONFIG
 from jupyter_dist_server.common.protocol.ranks.rank_messages import StackReply, StackRequest
@@ -67,3 +67,10 @@ async def test_replies_of_another_form_are_dropped(
         assert (await asking)[0].text == "here"
     rank.close(linger=0)
     context.term()
+
+
+def test_a_rank_that_gets_no_processor_is_not_to_be_replaced() -> None:
+    starved = rank_silent({1: "starved"}, 4)
+    assert "waiting for a processor" in starved.message
+    assert "restart" not in starved.hint and "%%rank 0,2-3" in starved.hint
+    assert "%dist_restart --ranks 0-1" in rank_silent({0: "stuck", 1: "starved"}, 4).hint

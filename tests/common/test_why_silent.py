@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,9 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from jupyter_dist_server.common.patience import patience
+from jupyter_dist_server.common.processes import why_silent as why_silent_module
 from jupyter_dist_server.common.processes.process_ref import ProcessRef
 from jupyter_dist_server.common.processes.why_silent import (
     Cause,
+    _Thread,
     why_each_silent,
     why_silent,
     why_silent_blocking,
@@ -86,6 +90,36 @@ async def test_a_process_that_gets_no_processor_is_slow_and_not_stuck() -> None:
         await until(starved, "starved")
 
 
+async def test_threads_that_share_too_little_of_a_processor() -> None:
+    core = str(min(os.sched_getaffinity(0)))
+    loop = "echo; while :; do :; done"
+    code = (
+        "import threading\ndef work():\n    while True: pass\n"
+        "for _ in range(4): threading.Thread(target=work).start()\nprint(1, flush=True)"
+    )
+    with ExitStack() as together:
+        for _ in range(2):
+            together.enter_context(running("taskset", "-c", core, "bash", "-c", loop))
+        nice = ("taskset", "-c", core, "nice", "-n", "5")
+        starved = together.enter_context(running(*nice, *python(code)))
+        await until(starved, "starved")
+
+
+@pytest.mark.parametrize(("share", "cause"), [(0.001, "stuck"), (0.02, "starved")])
+async def test_threads_that_wait_often_but_hardly_run_only_look_for_the_gil(
+    share: float, cause: Cause, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They look for it 200 times a second, and wait a little for a processor each time."""
+
+    def threads(_: object) -> dict[str, _Thread]:
+        now = time.monotonic()
+        one = _Thread("S", ran=share * now, waited=0.2 * now, turns=int(200 * now))
+        return dict.fromkeys("abcdef", one)
+
+    monkeypatch.setattr(why_silent_module, "_threads_of", threads)
+    assert await why_silent(ProcessRef.of(os.getpid())) == cause
+
+
 async def test_a_process_that_waits_for_a_driver(tmp_path: Path) -> None:
     # A parent waits uninterruptibly for a child of vfork(2), as for a driver, until that ends.
     pipe = tmp_path / "pipe"
@@ -109,3 +143,9 @@ async def test_several_processes_are_looked_at_together() -> None:
         assert found == {"child": "stuck", "ended": "ended"}
         assert await why_silent(None) == "unknown"
         assert why_silent_blocking(process) == "stuck"
+
+
+async def test_nothing_is_waited_for_if_no_process_is_silent() -> None:
+    begun = time.monotonic()
+    assert await why_each_silent({}) == {}
+    assert time.monotonic() - begun < patience.instant

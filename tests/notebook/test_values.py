@@ -294,6 +294,15 @@ def test_a_call_can_be_cancelled_and_interrupted(pool: Notebook) -> None:
     assert pool.ok("%%distributed\n'free'").lines == ["[0-1] 'free'"]
 
 
+def test_a_call_that_others_interrupt_fails_like_any_other(pool: Notebook) -> None:
+    """A `KeyboardInterrupt` would end an event loop that awaits it."""
+    pool.ok(WAIT + "call = pool.run(wait_for_go)")
+    pool.ok("%dist_interrupt")
+    pool.ok("error = call.exception(timeout=120)\nassert isinstance(error, Exception), error")
+    assert "Interrupted" in pool.fails("call.result()").splitlines()[-1]
+    assert pool.ok("%%distributed\n'free'").lines == ["[0-1] 'free'"]
+
+
 def test_a_call_is_told_that_a_rank_was_replaced_and_that_the_other_finished(
     pool: Notebook,
 ) -> None:

@@ -33,10 +33,13 @@ def rank_silent(causes: Mapping[int, Cause], world_size: int) -> DistError:
     instead = f", or run the cell on the others with %%rank {others}" if others else ""
     phrases = list(dict.fromkeys(RANK_PHRASES[cause] for cause in causes.values()))
     why = f"{'it is' if one else 'they are'} {' or '.join(phrases)}"
+    hint = f"Replace {'it' if one else 'them'} with %dist_restart --ranks {them}"
+    if set(causes.values()) == {"starved"}:
+        hint = "Try again when other programs use the processors less"
     return DistError(
         "rank_silent",
         f"{'Rank' if one else 'Ranks'} {them} {'does' if one else 'do'} not respond: {why}.",
-        f"Replace {'it' if one else 'them'} with %dist_restart --ranks {them}{instead}.",
+        f"{hint}{instead}.",
     )
 
 

@@ -55,7 +55,8 @@ async def why_silent(process: ProcessRef | None) -> Cause:
 async def why_each_silent(processes: Mapping[_Key, ProcessRef]) -> dict[_Key, Cause]:
     """Return the same for several processes, looked at together."""
     suspects = {key: _Suspect(process) for key, process in processes.items()}
-    await asyncio.sleep(patience.instant)
+    if suspects:
+        await asyncio.sleep(patience.instant)
     return {key: suspect.cause() for key, suspect in suspects.items()}
 
 
@@ -66,15 +67,17 @@ def why_silent_blocking(process: ProcessRef) -> Cause:
     return suspect.cause()
 
 
-class _Threads(NamedTuple):
-    """The threads of a process at one moment."""
+class _Thread(NamedTuple):
+    """A thread at one moment."""
 
-    states: Mapping[str, str]
-    """By thread id, one of the letters that ps(1) shows: R, S, D, T, ..."""
+    state: str
+    """One of the letters that ps(1) shows: R, S, D, T, ..."""
     ran: float
-    """Seconds that they ran, together."""
-    waited: float
-    """Seconds that they waited for a processor, together."""
+    """Seconds for which it ran."""
+    waited: float = 0.0
+    """Seconds for which it waited for a processor."""
+    turns: int = 0
+    """How often it got one."""
 
 
 class _Suspect:
@@ -88,27 +91,41 @@ class _Suspect:
             return "stopped"
         if self._process.find() is None:
             return "ended"
-        before, now = self._before, _threads_of(self._process)
-        if not before.states or not now.states:
+        after = _threads_of(self._process)
+        threads = [(self._before[name], after[name]) for name in self._before.keys() & after.keys()]
+        if not threads:
             return "unknown"
         seconds = time.monotonic() - self._begun
-        ran, waited = now.ran - before.ran, now.waited - before.waited
+        ran = sum(now.ran - before.ran for before, now in threads)
         if ran >= seconds / 2:
             return "computing"
-        both = [state for thread, state in now.states.items() if before.states.get(thread) == state]
-        # Linux counts a wait for a processor when it ends. A thread that never gets one shows no
-        # wait, but state R at both looks and almost no run time.
-        if waited >= seconds / 2 or ("R" in both and ran < seconds / 10):
+        # Threads that wait for the GIL look for it 200 times a second. On a busy machine, each
+        # waits a little for a processor then, but hardly runs.
+        waited = sum(now.waited - before.waited for before, now in threads)
+        if waited >= seconds / 2 and ran >= seconds / 30:
             return "starved"
-        return "driver" if "D" in both else "stuck"
+        if any(_is_starved(before, now, seconds) for before, now in threads):
+            return "starved"
+        return "driver" if any(one.state == now.state == "D" for one, now in threads) else "stuck"
 
 
-def _threads_of(process: ProcessRef) -> _Threads:
-    states, ran, waited = {}, 0.0, 0.0
+def _is_starved(before: _Thread, now: _Thread, seconds: float) -> bool:
+    if now.waited - before.waited >= seconds / 2:
+        return True
+    # Linux counts a wait for a processor when it ends. A thread that never gets one shows no wait,
+    # but state R at both looks, and no run time.
+    is_ready = before.state == now.state == "R" and now.ran - before.ran < seconds / 10
+    return is_ready and before.turns == now.turns
+
+
+def _threads_of(process: ProcessRef) -> dict[str, _Thread]:
+    """Return the threads of a process, by their ids."""
+    found = {}
     for thread in Path(f"/proc/{process.pid}/task").glob("*"):  # none elsewhere than on Linux
         with contextlib.suppress(OSError):  # it has ended, or the system does not count waits
             fields = (thread / "stat").read_text().rpartition(")")[2].split()
-            states[thread.name] = fields[0]
-            ran += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-            waited += int((thread / "schedstat").read_text().split()[1]) / 1e9
-    return _Threads(states, ran, waited)
+            ran = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            found[thread.name] = _Thread(fields[0], ran)
+            ns, waited, turns = map(int, (thread / "schedstat").read_text().split())
+            found[thread.name] = _Thread(fields[0], ns / 1e9, waited / 1e9, turns)
+    return found

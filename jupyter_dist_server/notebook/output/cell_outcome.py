@@ -46,6 +46,12 @@ class CellFailed(Exception):
 class CellInterrupted(CellFailed, KeyboardInterrupt):
     """A cell was interrupted on its ranks."""
 
+    def for_future(self) -> CellFailed:
+        """Return the same without `KeyboardInterrupt`, which ends event loops that await it."""
+        failure = CellFailed(str(self), self._lines[:-1])
+        failure.stop_details = self.stop_details
+        return failure
+
 
 @dataclass
 class Outcome:

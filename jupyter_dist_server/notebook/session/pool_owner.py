@@ -54,12 +54,12 @@ class PoolOwner:
 
     def find(self, last: PoolRecord | None) -> PoolRecord | None:
         """Return the notebook's pool as known to the server, to us, or to its agent."""
-        record = None
+        record, silent = None, None
         try:
             record = self.control.find()
         except DistError:  # the server is gone, or a new one, but the pool may still run
-            self.control = self._local
-        if record is None and self.control is self._local and (server := find_server()):
+            silent, self.control = self.control, self._local
+        if record is None and self.control is self._local and (server := find_server(silent)):
             record = server.find()
             if record:
                 self.control = server

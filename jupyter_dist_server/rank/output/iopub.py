@@ -51,13 +51,14 @@ class Outbox:
 
     def end(self, cell: str, parent: Content) -> None:
         """Send what a cell has printed, and the end of a cut output."""
-        self.send()
-        budget = self._budgets.pop(cell)
-        if last := budget.close():
-            self._publish(parent, "stdout", last)
-        self._late[cell] = budget.for_late_output()
-        if len(self._late) > _LATE:
-            self._late.popitem(last=False)
+        with self.lock:  # threads of the cell may print meanwhile, and not to a closed file
+            self.send()
+            budget = self._budgets.pop(cell)
+            if last := budget.close():
+                self._publish(parent, "stdout", last)
+            self._late[cell] = budget.for_late_output()
+            if len(self._late) > _LATE:
+                self._late.popitem(last=False)
 
     def put(self, parent: Content, stream: str, text: str) -> None:
         """Take text, with the lock held; it is sent soon."""
