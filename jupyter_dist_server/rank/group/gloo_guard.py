@@ -120,7 +120,7 @@ class GlooGuard:
             elif str(far).removeprefix("::ffff:") in self._nodes:
                 checked.add(inode)
             # Long enough for a busy rank, which must not be taken for a stranger.
-            elif stranger := stranger_at(sock, 3 * patience.busy_answer):
+            elif stranger := stranger_at(sock, patience.program):
                 if stranger == DISCONNECTED and port in others:
                     continue
                 with contextlib.suppress(OSError):  # the other end was quicker
