@@ -28,7 +28,6 @@ test('a rank that is stopped is told of until it is restarted, also after the ce
   panel,
   notebooks
 }) => {
-  test.setTimeout(240_000);
   await notebooks.open('stopped.ipynb', [
     START,
     '%%distributed\nprint("before")',
@@ -91,7 +90,6 @@ test('a step of DDP that a rank leaves out is explained, ended by one click, and
   panel,
   notebooks
 }) => {
-  test.setTimeout(240_000);
   await notebooks.open('hang.ipynb', [
     START,
     `${STEP}\nif rank == 0:\n    loss.backward()`,

@@ -249,7 +249,6 @@ test('the notebook of a job is shown while it runs', async ({
   notebooks,
   tmpPath
 }) => {
-  test.setTimeout(240_000);
   const cell = (source: string, index: number) => ({
     ...{ id: `cell-${index}`, cell_type: 'code', source, metadata: {} },
     ...{ outputs: [], execution_count: null }

@@ -30,7 +30,6 @@ test('what a newcomer does first, on a machine with eight GPUs', async ({
   notebooks,
   tmpPath
 }) => {
-  test.setTimeout(240_000);
   const example = join(__dirname, '../../examples', EXAMPLE);
   await page.contents.uploadContent(
     await readFile(example, 'utf8'),
@@ -136,7 +135,6 @@ test('what a newcomer does when the GPUs are taken', async ({
   panel,
   notebooks
 }) => {
-  test.setTimeout(240_000);
   // All but the GPU on which another process is.
   const answer = await page.request.post('jupyter-dist/jobs', {
     data: {

@@ -44,7 +44,6 @@ test('a pool is started as the form says, and by the code that it writes', async
   panel,
   notebooks
 }) => {
-  test.setTimeout(240_000);
   await notebooks.open('one.ipynb', ['']);
 
   await test.step('GPUs are picked with the keyboard', async () => {

@@ -20,7 +20,6 @@ test('jobs are submitted by a dialog, also from files', async ({
   notebooks,
   tmpPath
 }) => {
-  test.setTimeout(240_000);
   const section = panel.root.getByRole('region', { name: 'Queue Section' });
   const dialog = page.getByRole('dialog');
   const field = (name: string) =>
