@@ -8,10 +8,10 @@ import json
 import msgspec
 
 from ..common.units import format_bytes
+from ..gpus.in_use import GpuUse, in_use
 from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.leases.lease import GpuLease, holders
 from ..jobs.schedule.overview import overview
-from ..jobs.schedule.strangers import used_by, without_lease
 from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.store import Store
 from .printing import table
@@ -26,7 +26,7 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
     """Print the GPUs with their load and leaseholders."""
     seen = read_gpus()
     leases = holders(seen.inventory)
-    others = without_lease(seen, leases)
+    uses = in_use(seen, leases)
     idle = idle_since(store)
     if options.json:
         gpus = [
@@ -38,7 +38,8 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
                 "memory_used": seen.samples.get(gpu.uuid, {}).get("memory_used"),
                 "memory_total": gpu.memory_total,
                 "leaseholder": msgspec.to_builtins(leases.get(gpu.uuid)),
-                "used_by": msgspec.to_builtins(others.get(gpu.uuid, [])),
+                "in_use": str(uses.get(gpu.uuid, "")),
+                "used_by": msgspec.to_builtins(uses.get(gpu.uuid, GpuUse()).processes),
                 "idle_since": idle.get(gpu.uuid),
                 "ends_by": _ends_by(leases.get(gpu.uuid)),
             }
@@ -54,12 +55,13 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
         sample = seen.samples.get(gpu.uuid, {})
         used, load = sample.get("memory_used"), sample.get("utilization")
         who = leases.get(gpu.uuid)
-        free = used_by(others[gpu.uuid]) if gpu.uuid in others else "free"
+        free = str(uses.get(gpu.uuid, "free"))
         leaseholder = f"{who.user or 'another program'} {who.notebook or ''}" if who else free
         since, rest = who and who.since, idle.get(gpu.uuid)
         moments = [write_moment(at) if at else "" for at in (since, rest, _ends_by(who))]
         total = gpu.memory_total  # 0 of a GPU that uses the host's
-        memory = f"{format_bytes(int(used or 0))} / {format_bytes(total)}" if total else ""
+        figure = format_bytes(used) if isinstance(used, int | float) else "unknown"
+        memory = f"{figure} / {format_bytes(total)}" if total else figure
         busy = "" if load is None else f"{float(load):.0f} %"
         rows.append((gpu.label, gpu.name, busy, memory, *moments, leaseholder))
     names = ("GPU", "NAME", "LOAD", "MEMORY", "SINCE", "IDLE SINCE", "ENDS BY", "LEASEHOLDER")

@@ -7,7 +7,7 @@ and for duplicates, mixed forms and ``1gpu``, ``_parse_visible_devices`` in ``to
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ..common.protocol.sampler_messages import Gpu, Inventory
@@ -20,6 +20,19 @@ def hides_all(environment: Mapping[str, str]) -> bool:
     """Tell whether CUDA shows no GPU at all to a process with this environment."""
     mask = environment.get(MASK)
     return mask is not None and (not mask.strip() or mask.lstrip().startswith("-"))
+
+
+def counts_differ(inventory: Inventory) -> bool:
+    """Tell whether CUDA may count GPUs differently from NVML: some are divided, or faulty."""
+    return bool(inventory.problems) or any(gpu.mig is not None for gpu in inventory.gpus)
+
+
+def write_mask(gpus: Iterable[Gpu], *, by_uuid: bool) -> str:
+    """Return a mask with the numbers of GPUs, which programs expect; or with UUIDs.
+
+    Numbers are right with ``CUDA_DEVICE_ORDER=PCI_BUS_ID``, unless `counts_differ`.
+    """
+    return ",".join(gpu.uuid if by_uuid else str(gpu.index) for gpu in gpus)
 
 
 def narrow(inventory: Inventory, environment: Mapping[str, str]) -> Inventory:

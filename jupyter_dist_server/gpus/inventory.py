@@ -10,8 +10,9 @@ from . import nvml
 from .nvml import NO_GPU as NO_GPU
 from .nvml import Device, Failure, query
 
-# NVML's values: nvmlClockType_t, nvmlIntNvLinkDeviceType_t, nvmlAffinityScope_t and
-# nvmlGpuTopologyLevel_t, with the names of nvidia-smi topo -m.
+# NVML's values: nvmlComputeMode_t, nvmlClockType_t, nvmlIntNvLinkDeviceType_t, nvmlAffinityScope_t
+# and nvmlGpuTopologyLevel_t, with the names of nvidia-smi topo -m.
+_EXCLUSIVE, _PROHIBITED = (1, 3), 2
 _CLOCK_SM = 1
 _REMOTE_GPU, _REMOTE_SWITCH = 0, 2
 _AFFINITY_OF_NODE = 0
@@ -60,6 +61,10 @@ def _describe(device: Device, connections: dict[str, str]) -> Gpu | Failure:
             query("nvmlDeviceGetComputeInstanceId", device.handle),
         ]
         instance = None if any(isinstance(i, Failure) for i in ids) else (ids[0], ids[1])
+    mode = query("nvmlDeviceGetComputeMode", device.whole)
+    if mode == _PROHIBITED:
+        hint = f"nvidia-smi -i {device.index} -c Default"
+        return Failure(f"its compute mode is Prohibited ({hint} changes it)")
     clock = query("nvmlDeviceGetMaxClockInfo", device.whole, _CLOCK_SM)
     return Gpu(
         index=device.index,
@@ -75,6 +80,7 @@ def _describe(device: Device, connections: dict[str, str]) -> Gpu | Failure:
         links=connections,
         sm_count=_sm_count(device, capability),
         clock_max=None if isinstance(clock, Failure) else clock,
+        is_exclusive=mode in _EXCLUSIVE,
     )
 
 

@@ -23,6 +23,7 @@ from ..common.protocol.sampler_messages import (
     SamplerSettings,
 )
 from .cuda_visible_devices import MASK, narrow
+from .gpu_state import GpuState
 from .history import History
 from .inventory import Gpu, Inventory
 from .metrics import Errors, Processes, Samples, Value
@@ -90,6 +91,12 @@ class Telemetry:
     def _settings(self) -> SamplerSettings:
         pcie = self._wanted["pcie"] > 0
         return SamplerSettings(interval=self._interval, pcie=pcie, host_pids=self._host_pids)
+
+    @property
+    def state(self) -> GpuState:
+        """What is known now of the GPUs of this machine, and of nodes."""
+        found = self.inventory or Inventory()
+        return GpuState(found, dict(self.latest), dict(self.processes), dict(self.errors))
 
     # -- interest ------------------------------------------------------------------------------
 

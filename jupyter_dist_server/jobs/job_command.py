@@ -14,7 +14,7 @@ from ..common.files.shared_folder import FOLDER
 from .leases.held_file import name_of
 from .store.job import Job, Spec
 from .store.store import Store
-from .variables import JOB, KERNEL_FOLDER
+from .variables import GPUS, JOB, KERNEL_FOLDER
 
 _TORCHRUN_LOGS = {"PET_LOG_DIR", "PET_REDIRECTS", "PET_TEE"}
 """Variables that make torchrun keep the output of ranks: their user wants to read it."""
@@ -84,15 +84,28 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
         environment["SLURM_ARRAY_TASK_ID"] = str(job.task)  # scripts read it
     if job.gpus:  # pools in it lease its GPUs from each other, as it has them already
         environment[FOLDER] = str(_folder("leases", job, store))
+        environment[GPUS] = ",".join(job.gpu_uuids)
     if job.spec.torchrun and not environment.keys() & _TORCHRUN_LOGS:
         environment["PET_LOG_DIR"] = str(_folder("torchrun", job, store))
     if job.spec.notebook:
         environment[KERNEL_FOLDER] = str(_kernel_folder(job, environment))
     environment |= {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": ",".join(job.gpu_uuids),
+        "CUDA_VISIBLE_DEVICES": _mask(job, store),
     }
     return environment
+
+
+def _mask(job: Job, store: Store) -> str:
+    """Return the numbers of the job's GPUs, as pools have them, where these are certain."""
+    from ..gpus.cuda_visible_devices import counts_differ, write_mask
+    from .gpu_list import kept_gpus
+
+    found = kept_gpus(store.folder)
+    by_uuid = {gpu.uuid: gpu for gpu in found.gpus} if found and not counts_differ(found) else {}
+    if by_uuid.keys() >= set(job.gpu_uuids):
+        return write_mask((by_uuid[uuid] for uuid in job.gpu_uuids), by_uuid=False)
+    return ",".join(job.gpu_uuids)
 
 
 def _folder(name: str, job: Job, store: Store) -> Path:

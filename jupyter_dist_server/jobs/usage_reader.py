@@ -88,7 +88,8 @@ class Sampler:
                 add_reading(seen, load, in_use, time.time())
             self._store.note_usage(job, usage)
         shared = {uuid for job in jobs if job.share is not None for uuid in job.gpu_uuids}
-        used = {uuid: memory_by_pid(self._devices[uuid].handle) for uuid in shared - lost.keys()}
+        told = {uuid: memory_by_pid(self._devices[uuid].handle) for uuid in shared - lost.keys()}
+        used = {uuid: rows for uuid, rows in told.items() if not isinstance(rows, nvml.Failure)}
         for job, detail in zip(jobs, _gpu_notes(jobs, lost, used), strict=True):
             if detail != job.detail:
                 self._store.change([job.id], "state = 'RUNNING'", detail=detail)

@@ -9,7 +9,6 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
-from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,10 +20,10 @@ from ..common.processes.process_ref import ProcessRef, until_ended
 from ..common.protocol.leaseholder import Leaseholder
 from ..common.protocol.offers import InLine
 from ..common.protocol.pool_record import PoolRecord
-from ..gpus.cuda_visible_devices import hides_all
+from ..gpus.cuda_visible_devices import counts_differ, hides_all
 from ..gpus.gpu_state import GpuState
+from ..gpus.in_use import GpuUse, in_use
 from ..gpus.inventory import Inventory
-from ..gpus.metrics import Processes
 from ..gpus.readers.read_gpu_state import read_gpu_state
 from ..jobs.file_changes import Wake
 from ..jobs.leases.held_file import name_of
@@ -37,7 +36,7 @@ from .conflicts import foreign, may_be_ending, unavailable
 from .gpu_policies import candidates
 from .new_pool_record import Allocation, allowed, environment_of, number_of_ranks, place_ranks
 from .offers import with_offers
-from .ranks_to_gpus import GpusTaken, GpusUnknown, counts_differ
+from .ranks_to_gpus import GpusTaken, GpusUnknown
 from .requests.request import PoolRequest
 
 _READ_EVERY = 3.0
@@ -63,8 +62,8 @@ class Allocator:
         )
         self._inventory = Inventory()
         self._seen = GpuState(self._inventory)
-        self._strangers: Processes = {}
-        """Processes on GPUs that nobody leased when NVML was read."""
+        self._uses: dict[str, GpuUse] = {}
+        """What used GPUs that nobody leased when NVML was read."""
         self._board = Board(POOL)
         self._trust = Trust()
         self._head_since = math.inf
@@ -91,10 +90,10 @@ class Allocator:
         try:
             return await self._get()
         except GpusTaken as error:
-            samples, processes = self._seen.samples, self._seen.processes
+            samples, uses = self._seen.samples, in_use(self._seen)
 
             def reasons(request: PoolRequest) -> dict[str, str]:
-                return unavailable(request, self._leases, processes, self._ahead)
+                return unavailable(request, self._leases, uses, self._ahead)
 
             raise with_offers(
                 error, self._request, self._inventory, samples, reasons, self._line
@@ -122,7 +121,7 @@ class Allocator:
                 pause = None
                 try:
                     try:
-                        await self._place(self._strangers, False)
+                        await self._place(self._uses, False)
                     except GpusTaken:
                         # NVML is read only once they have no lease: the last reading is old then.
                         if await asyncio.to_thread(self._may_fit):
@@ -158,13 +157,8 @@ class Allocator:
             self._seen = seen
             self._inventory = allowed(self._request, self._seen.inventory)
             leased = await asyncio.to_thread(holders, self._inventory)
-            self._strangers = {
-                gpu.uuid: foreign(self._request, self._seen.processes.get(gpu.uuid, []))
-                for gpu in self._inventory.gpus
-                if gpu.uuid not in leased
-            }
-            strangers = chain.from_iterable(self._strangers.values())
-            if self._request.force or not any(map(may_be_ending, strangers)):
+            self._uses = in_use(replace(seen, inventory=self._inventory), leased)
+            if not any(map(may_be_ending, foreign(self._request, self._uses).values())):
                 break
             await asyncio.sleep(0.3)
 
@@ -189,6 +183,7 @@ class Allocator:
             only=frozenset(gpu.uuid for gpu in chosen),
             limit=self._request.time_limit,
             share=0 if self._request.oversubscribe else None,
+            force=self._request.force,
             head_since=self._head_since,
             name=self._record.name,
         )
@@ -196,26 +191,25 @@ class Allocator:
     def why_unavailable(self, seen: GpuState) -> dict[str, str]:
         """Tell why GPUs are not available now, see `unavailable`; not for an event loop."""
         self._seen, self._inventory = seen, allowed(self._request, seen.inventory)
-        return self._unavailable(seen.processes)
+        return self._unavailable(in_use(seen))
 
-    def _unavailable(self, processes: Processes) -> dict[str, str]:
+    def _unavailable(self, uses: Mapping[str, GpuUse]) -> dict[str, str]:
         """Look at leases, and at the boards of all that come before us."""
-        want, boards, there = self._situation(processes)
+        want, boards, there = self._situation(uses)
         wanted = there.plan()
         is_head = wanted.head is not None and wanted.head.id == want.id
         self._head_since = min(self._head_since, time.time()) if is_head else math.inf
         self._late = self._trust.note(boards, wanted)
         self._line = where_in_line(there, wanted, want)
         self._leases, self._ahead = there.leases, first(there, wanted, want)
-        return unavailable(self._request, self._leases, processes, self._ahead)
+        return unavailable(self._request, self._leases, uses, self._ahead)
 
-    def _situation(self, processes: Processes) -> tuple[Want, list[Posted], Situation]:
+    def _situation(self, uses: Mapping[str, GpuUse]) -> tuple[Want, list[Posted], Situation]:
         want = self._want()
         others = [board for board in posted() if board.file != self._board.name]
         boards = self._trust.who_counts(others)
-        strangers = {uuid for uuid, rows in processes.items() if foreign(self._request, rows)}
-        strangers = set() if self._request.force else strangers
-        return want, boards, situation(self._seen, [want], boards, strangers=strangers)
+        blocked = foreign(self._request, uses)
+        return want, boards, situation(self._seen, [want], boards, blocked=blocked)
 
     def _may_fit(self) -> bool:
         """Tell whether nothing but, perhaps, processes without a lease is in the way."""
@@ -227,21 +221,21 @@ class Allocator:
             return True
         return False
 
-    async def _place(self, processes: Processes, take: bool) -> Allocation:
+    async def _place(self, uses: Mapping[str, GpuUse], take: bool) -> Allocation:
         """Decide which GPUs ranks get, and lease them if `take`."""
-        working = asyncio.ensure_future(asyncio.to_thread(self._turn, processes, take))
+        working = asyncio.ensure_future(asyncio.to_thread(self._turn, uses, take))
         try:
             return await asyncio.shield(working)
         except asyncio.CancelledError:
             working.add_done_callback(_give_back)
             raise
 
-    def _turn(self, processes: Processes, take: bool) -> Allocation:
+    def _turn(self, uses: Mapping[str, GpuUse], take: bool) -> Allocation:
         # In a thread: some files are those of other users, and there may be many.
         if not self._inventory.gpus:
             return Allocation(place_ranks(self._request, self._inventory, self._seen.samples, {}))
         with order_lock() if take else nullcontext():
-            reasons = self._unavailable(processes)
+            reasons = self._unavailable(uses)
             placement = place_ranks(self._request, self._inventory, self._seen.samples, reasons)
             # Also where an inherited mask hides what makes CUDA count differently.
             placement = replace(placement, by_uuid=counts_differ(self._seen.inventory))
@@ -263,7 +257,7 @@ class Allocator:
     async def _get(self) -> Allocation:
         for _ in range(5):
             try:
-                return await self._place(self._seen.processes, True)
+                return await self._place(in_use(self._seen), True)
             except GpuTaken:  # by another process, which is seen next time, or just looks
                 await asyncio.sleep(0.05)
         raise GpusTaken(

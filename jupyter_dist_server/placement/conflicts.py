@@ -8,25 +8,23 @@ from collections.abc import Iterable, Mapping
 import psutil
 
 from ..common.protocol.sampler_messages import GpuProcess
-from ..common.units import format_bytes
+from ..gpus.in_use import GpuUse
 from ..jobs.leases.lease import GpuLease
 from ..jobs.schedule.situation import Waiting
-from ..jobs.schedule.strangers import REAL_MEMORY
 from .requests.request import PoolRequest
 
 
 def unavailable(
     request: PoolRequest,
     leases: Mapping[str, GpuLease],
-    processes: Mapping[str, list[GpuProcess]],
+    uses: Mapping[str, GpuUse],
     line: Iterable[Waiting],
 ) -> dict[str, str]:
     """Tell which GPUs a request cannot get, and why: by UUID, in words after "GPU 1 is"."""
     found = {}
-    for uuid, rows in processes.items():
-        shares = request.oversubscribe and uuid in leases and leases[uuid].shared
-        if (strangers := foreign(request, rows)) and not shares and not request.force:
-            found[uuid] = f"used by {'; '.join(map(_process, strangers))}"
+    for uuid, use in foreign(request, uses).items():
+        if uuid not in leases:
+            found[uuid] = str(use)
     for waiting in line:
         for uuid in waiting.gpus:
             found[uuid] = f"reserved for {_who(waiting)}, who is waiting for it"
@@ -36,19 +34,18 @@ def unavailable(
     return found
 
 
-def foreign(request: PoolRequest, rows: Iterable[GpuProcess]) -> list[GpuProcess]:
-    """Return the processes that really use a GPU, without the notebook's own kernel."""
-    return [
-        row
-        for row in rows
-        if (row.memory or 0) > REAL_MEMORY
-        # Without a name, the pid is one of another namespace's, and tells nothing.
-        and not (row.command and row.pid == request.kernel_pid)
-    ]
+def foreign(request: PoolRequest, uses: Mapping[str, GpuUse]) -> dict[str, GpuUse]:
+    """Return what uses GPUs besides the notebook's own kernel; nothing if the request forces."""
+    others = {uuid: use.without(request.kernel_pid) for uuid, use in uses.items()}
+    return {uuid: use for uuid, use in others.items() if use and not request.force}
 
 
-def may_be_ending(row: GpuProcess) -> bool:
-    """Tell whether a process is, or may be, a rank that was killed a moment ago."""
+def may_be_ending(use: GpuUse) -> bool:
+    """Tell whether it is, or may be, a rank that was killed a moment ago."""
+    return bool(use.unseen) or any(map(_may_be_ending, use.processes))
+
+
+def _may_be_ending(row: GpuProcess) -> bool:
     if row.command is None:
         return True
     if row.user is None:  # hidden from us, as it is another user's
@@ -86,13 +83,3 @@ def clock(moment: float | None) -> str:
     then = time.localtime(moment)
     today = time.strftime("%x", then) == time.strftime("%x")
     return time.strftime("%H:%M" if today else "%d %b, %H:%M", then)
-
-
-def _process(row: GpuProcess) -> str:
-    size = format_bytes(row.memory or 0)
-    if row.command is None:
-        return f"a process outside this container (pid {row.pid} on the host), {size}"
-    # Its user chooses its name, which must not contain escapes for the terminal.
-    command = "".join(filter(str.isprintable, row.command))
-    owner = f", user {row.user}" if row.user else ""
-    return f"{command}, pid {row.pid}{owner}, {size}"

@@ -11,6 +11,7 @@ import msgspec
 from ..common.errors import DistError
 from ..common.protocol.offers import Offer
 from ..common.units import format_bytes, name_gpus
+from ..gpus.cuda_visible_devices import counts_differ, write_mask
 from ..gpus.inventory import NO_GPU, Gpu, Inventory
 from ..gpus.metrics import Samples
 from .gpu_policies import candidates, free_memory, order
@@ -83,7 +84,7 @@ class Placement:
             return None
         shown = self.visible if gpu.mig is None else [gpu]
         by_uuid = self.by_uuid or gpu.mig is not None
-        return ",".join(one.uuid if by_uuid else str(one.index) for one in shown)
+        return write_mask(shown, by_uuid=by_uuid)
 
 
 def place(
@@ -156,11 +157,6 @@ def place(
         tuple(notices),
         by_uuid=counts_differ(inventory),
     )
-
-
-def counts_differ(inventory: Inventory) -> bool:
-    """Tell whether CUDA may count GPUs differently from NVML: some are divided, or faulty."""
-    return bool(inventory.problems) or any(gpu.mig is not None for gpu in inventory.gpus)
 
 
 def _on_cpu(request: PoolRequest, inventory: Inventory) -> Placement:

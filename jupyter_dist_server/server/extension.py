@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import signal
 import threading
@@ -20,6 +21,7 @@ from ..common.processes.program_path import let_programs_find_jdist
 from ..common.protocol.agents.attachment import SERVER, Owner
 from ..common.server_file import write_discovery_file
 from ..engines.choose_engine import ENGINES
+from ..gpus.in_use import UNSEEN, most_unseen
 from ..gpus.telemetry import Telemetry
 from ..pools.pool import DEFAULT_TIMEOUT
 from ..pools.pool_manager import PoolManager
@@ -112,6 +114,13 @@ class JupyterDistApp(ExtensionApp):
         notebooks, ranks and jobs. Raise it on a machine that is always overloaded. The default is
         JUPYTER_DIST_PATIENCE in the server's environment, or 1.""",
     )
+    unseen_memory = Float(
+        min=0.0,
+        config=True,
+        help="""MiB that processes which nobody can see may use of a GPU that counts as free: the
+        driver itself, or a desktop. inf counts the processes alone that the driver lists. The
+        default is JUPYTER_DIST_UNSEEN_MEMORY in the server's environment, or 512.""",
+    )
     let_kernels_find_us = Bool(
         True,
         config=True,
@@ -124,9 +133,14 @@ class JupyterDistApp(ExtensionApp):
     def _default_patience(self) -> float:
         return patience.factor
 
+    @default("unseen_memory")
+    def _default_unseen_memory(self) -> float:
+        return most_unseen() / 2**20
+
     def initialize_settings(self) -> None:
         """Create what handlers share."""
         patience.set(self.patience)
+        os.environ[UNSEEN] = f"{self.unseen_memory:g}"  # for notebooks and jobs
         let_programs_find_jdist()
         if self.serverapp:
             self.serverapp.config.HighlightMagicsPreprocessor.languages.update(_CELLS_ON_RANKS)

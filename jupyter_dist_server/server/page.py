@@ -19,10 +19,10 @@ from ..common.protocol.pool_record import PoolRecord
 from ..common.rank_specs import format_ranks
 from ..common.units import format_bytes, gpus_of, name_gpus
 from ..gpus.gpu_state import GpuState
+from ..gpus.in_use import in_use
 from ..gpus.inventory import Gpu
 from ..jobs.leases.lease import GpuLease, holders
 from ..jobs.schedule.overview import Row, overview
-from ..jobs.schedule.strangers import used_by, without_lease
 from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.states import PENDING
 from .base_handlers import KernelAuthMixin
@@ -84,7 +84,7 @@ class PageHandler(KernelAuthMixin):
         self.finish(
             html(
                 pools,
-                GpuState(everywhere, telemetry.latest, telemetry.processes),
+                replace(telemetry.state, inventory=everywhere),
                 leases | feed.leased_elsewhere(),
                 [row for row in rows if row.id not in known or row.state == PENDING],
                 trouble,
@@ -108,7 +108,7 @@ def html(
     """Return the page; `trouble` says why the queue is unknown, `stale` why samples are old."""
     found = gpus.inventory
     labels = {gpu.uuid: gpu.label for gpu in found.gpus if not gpu.node}
-    users = {uuid: used_by(rows) for uuid, rows in without_lease(gpus, leases).items()}
+    users = {uuid: str(use) for uuid, use in in_use(gpus, leases).items()}
     users |= {uuid: _lessee(lease) for uuid, lease in leases.items()}
     items = (_gpu(gpu, gpus, users.get(gpu.uuid, "not leased")) for gpu in found.gpus)
     rows = (_row(row, labels) for row in queue[:_MOST])

@@ -136,12 +136,13 @@ describe('StartForm', () => {
   it('does not offer what a process of somebody else uses, and says which', async () => {
     const tell = await showForm();
     const chip = () => input('GPU 2').parentElement?.textContent;
-    const use = (changes: Partial<IProcess>) =>
+    const use = (changes: Partial<IProcess>, pids = [812], unseen = false) =>
       tell({
         type: 'processes',
-        gpus: { 'GPU-2': [makeProcess(changes)] }
+        gpus: { 'GPU-2': [makeProcess(changes)] },
+        in_use: { 'GPU-2': { words: 'used by python', pids, unseen } }
       });
-    use({ memory: 2 ** 20 });
+    use({}, []);
     expect(input('GPU 2').disabled).toBe(false);
     use({ who: { kind: 'kernel', kernel_id: 'k1', name: 'own.ipynb' } });
     expect(input('GPU 2').disabled).toBe(false);
@@ -149,6 +150,10 @@ describe('StartForm', () => {
     expect(input('GPU 2').disabled).toBe(true);
     expect(chip()).toBe('GPU 20 %python, bob');
     expect(input('GPU 2').parentElement?.title).toMatch('python, pid 812, bob');
+    use({}, [], true);
+    expect(input('GPU 2').disabled).toBe(true);
+    expect(chip()).toBe('GPU 20 %in use, not visible');
+    expect(input('GPU 2').parentElement?.title).toMatch('used by python');
   });
 
   it('does not offer what somebody has leased, and says who', async () => {

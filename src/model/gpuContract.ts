@@ -151,6 +151,18 @@ export interface ISampleMessage {
 export interface IProcessesMessage {
   type: 'processes';
   gpus: ByGpu<IProcess[]>;
+  /** Of GPUs that nobody leases. */
+  in_use?: ByGpu<IGpuUse>;
+}
+
+/** Why a GPU that nobody leases is not free. */
+export interface IGpuUse {
+  /** After "GPU 1 is": `used by python, pid 812, user bob, 3 GiB`. */
+  words: string;
+  /** Of the processes that count. */
+  pids: number[];
+  /** Whether more is used, by processes that cannot be seen. */
+  unseen: boolean;
 }
 
 export interface IUsageMessage {

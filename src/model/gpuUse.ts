@@ -88,8 +88,8 @@ export function segments(
 }
 
 /** Whether somebody has a GPU, or works on it. */
-export function isInUse(reading: IReading): boolean {
-  return reading.lease !== null || Boolean(reading.processes?.length);
+export function isInUse({ lease, processes, use }: IReading): boolean {
+  return lease !== null || use !== null || Boolean(processes?.length);
 }
 
 /** How many GPUs nobody has or works on; null while that is not known. */
@@ -102,17 +102,14 @@ export function countFree(
     : null;
 }
 
-/** Bytes on a GPU up to which the server does not count a process: a monitor has as much. */
-const LITTLE = 64 * 2 ** 20;
-
 /** The processes for which the server refuses to start ranks of a kernel on a GPU. */
 export function obstacles(
   reading: IReading,
   kernelId: string | null
 ): IProcess[] {
   return strangers(reading).filter(
-    ({ memory, who }) =>
-      (memory ?? 0) > LITTLE &&
+    ({ pid, who }) =>
+      reading.use?.pids.includes(pid) &&
       !(who.kind === 'kernel' && who.kernel_id === kernelId)
   );
 }

@@ -1,4 +1,5 @@
 import type {
+  IGpuUse,
   ILease,
   IProcess,
   IUsage,
@@ -14,6 +15,8 @@ export interface IReading {
   readonly errors: { readonly [M in Metric]?: string };
   /** Null until they are known. */
   readonly processes: readonly IProcess[] | null;
+  /** What uses it, if nobody leases it. */
+  readonly use: IGpuUse | null;
   readonly lease: ILease | null;
   /** Utilization over `SPAN`. */
   readonly curve: readonly (number | null)[];
@@ -35,6 +38,7 @@ export const UNREAD: IReading = {
   values: {},
   errors: {},
   processes: null,
+  use: null,
   lease: null,
   curve: NO_CURVE
 };

@@ -120,7 +120,10 @@ export class Telemetry {
       case 'processes':
         this.isCurrent = this._isAsking;
         for (const uuid of this._order) {
-          this._update(uuid, { processes: message.gpus[uuid] ?? [] });
+          this._update(uuid, {
+            processes: message.gpus[uuid] ?? [],
+            use: message.in_use?.[uuid] ?? null
+          });
         }
         break;
       case 'usage':

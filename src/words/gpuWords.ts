@@ -35,7 +35,7 @@ export function sayLeaseholder(
       trans._n('rank %2', 'ranks %2', ranks.length, formatRanks(ranks)),
     ...(reading.lease
       ? sayLease(reading.lease, ranks.length > 0, known)
-      : sayUsers(strangers(reading)))
+      : sayUse(reading))
   ];
   return joinFacts(facts) || (reading.processes ? trans.__('not leased') : '');
 }
@@ -102,7 +102,11 @@ function nameLessee(lease: ILease, { pools }: IKnownPools): string | null {
 }
 
 /** Nobody has a lease, but somebody may hold memory all the same: the processes, the largest first. */
-function sayUsers([largest, ...more]: IProcess[]): string[] {
+function sayUse(reading: IReading): string[] {
+  const [largest, ...more] = strangers(reading);
+  if (reading.use?.unseen) {
+    return [reading.use.words];
+  }
   return largest
     ? [
         ...sayProcess(largest),

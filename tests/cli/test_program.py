@@ -169,7 +169,7 @@ def test_who_uses_a_gpu_without_a_lease_is_named(queue: Queue, fake_nvml: State)
     program = psutil.Process()
     rows = [f"{program.pid},{31 << 30},64", f"{os.getppid()},{2 << 20},0"]
     fake_nvml.write(**{"gpus": 2, "memory": 80 << 30, "1.process": rows})
-    told = f"used by {program.name()} (pid {program.pid}, {program.username()})"
+    told = f"used by {program.name()}, pid {program.pid}, user {program.username()}, 31 GiB"
     free, used = queue.run("info").splitlines()[1:]
     assert free.endswith("  free") and used.endswith(f"  {told}")
     free, used = (gpu["used_by"] for gpu in json.loads(queue.run("info", "--json"))["gpus"])

@@ -56,7 +56,7 @@ def test_a_terminal_shows_in_full_who_has_a_gpu(queue: Queue, fake_nvml: State) 
     shown = in_terminal("info")
     assert all(len(line) <= 80 for line in shown[::2])
     assert shown[0].split()[-2:] == ["ENDS", "BY"]
-    used = f"     used by {program.name()} (pid {program.pid}, {program.username()})"
+    used = f"     used by {program.name()}, pid {program.pid}, user {program.username()}, 31 GiB"
     assert shown[1::2] == ["     LEASEHOLDER", "     free", used]
 
 

@@ -71,6 +71,17 @@ Return nvmlDeviceGetCudaComputeCapability(Device device, int *major, int *minor)
     return code == OK ? compute_of(device, major, minor) : code;
 }
 
+Return nvmlDeviceGetComputeMode(Device device, unsigned int *mode) {
+    double value = 0;
+    Return code = enter("nvmlDeviceGetComputeMode", device);
+    if (code == OK && device->mig >= 0)
+        code = NOT_SUPPORTED;
+    if (code == OK)
+        code = number(device, ANY, "compute_mode", "0", &value);
+    *mode = (unsigned int)value;
+    return code;
+}
+
 Return nvmlDeviceGetNumGpuCores(Device device, unsigned int *cores) {
     int major = 0, minor = 0;
     double count = 0;

@@ -27,6 +27,7 @@
  *   handle          an error: what getting its handle returns
  *   uuid            the start of all UUIDs (GPU-fake), which -INDEX follows; N.uuid is a whole one
  *   name, pci       (Fake GPU; 00000000:INDEX+1:00.0)
+ *   compute_mode    0; 2: prohibited, 3: one process at a time
  *   memory          bytes (1 GiB); compute (9.0), sm_count (132), numa (0)
  *   topology        the level of nvmlDeviceGetTopologyCommonAncestor: 10, 20, 30, 40, 50.
  *                   Left out: 40 between GPUs of one NUMA node, 50 otherwise
@@ -43,7 +44,8 @@
  *   takes slow_pcie=20 ms), nvlink_tx, nvlink_rx (KiB, counters of all links)
  * Processes (processes.c)
  *   process         PID,BYTES[,SM] for each; BYTES may be ? (not told); SM may be a curve.
- *                   An empty one means none; graphics: the same for graphics processes
+ *                   An empty one means none; graphics, mps: the same for graphics processes,
+ *                   and for the clients of MPS
  *   process_utilization   an error instead of the SM percentages
  *   junk=1          what drivers really return beside good rows: pid 0, absurd percentages, and
  *                   rows that are hours old

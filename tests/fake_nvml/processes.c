@@ -99,6 +99,11 @@ Return nvmlDeviceGetGraphicsRunningProcesses_v3(Device device, unsigned int *roo
     return running("nvmlDeviceGetGraphicsRunningProcesses_v3", device, "graphics", room, processes);
 }
 
+Return nvmlDeviceGetMPSComputeRunningProcesses_v3(Device device, unsigned int *room,
+                                                  Process *processes) {
+    return running("nvmlDeviceGetMPSComputeRunningProcesses_v3", device, "mps", room, processes);
+}
+
 /* Add what drivers return by mistake: rows that nothing filled in, and rows of long ago. */
 static unsigned int add_junk(Utilization *samples, unsigned int count, unsigned int pid) {
     const Wide moment = (Wide)(now() * 1e6), hours = 3ull * 3600 * 1000000;

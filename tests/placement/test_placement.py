@@ -13,6 +13,8 @@ import pytest
 from jupyter_dist_server.agent.ranks.rank_environment import rank_environment
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
+from jupyter_dist_server.gpus.gpu_state import GpuState
+from jupyter_dist_server.gpus.in_use import in_use
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 from jupyter_dist_server.jobs.leases.lease import GpuLease
 from jupyter_dist_server.jobs.schedule.situation import Waiting
@@ -529,12 +531,14 @@ def lease(since: float = 0.0, shared: bool = False, others: Iterable[GpuLease] =
 
 def why(request: PoolRequest, leases: Any = None, rows: Any = None, line: Any = ()) -> str:
     """Return why one GPU is taken."""
-    found = unavailable(request, {"G": leases} if leases else {}, {"G": rows} if rows else {}, line)
+    one = Inventory((Gpu(0, "G", "", 80 * GB, "", ""),))
+    uses = in_use(GpuState(one, processes={"G": rows or []}))
+    found = unavailable(request, {"G": leases} if leases else {}, uses, line)
     return found.get("G", "")
 
 
 def test_a_foreign_process_with_real_memory_takes_a_gpu() -> None:
-    rows = [row(812, 31 * GB), row(7, 10 * 2**20), row(8, None)]
+    rows = [row(812, 31 * GB), row(7, 10 * 2**20)]
     assert why(PoolRequest(), rows=rows) == "used by python, pid 812, user bob, 31 GiB"
     assert why(PoolRequest(force=True), rows=rows) == ""
     assert why(PoolRequest(), rows=rows[1:]) == ""

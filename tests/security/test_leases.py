@@ -13,6 +13,7 @@ import pytest
 from jupyter_dist_server.common.files.shared_folder import FOLDER, folder, owner_notice
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
+from jupyter_dist_server.gpus.in_use import GpuUse
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.jobs.leases.lease import GpuTaken, Lease, holders
 from jupyter_dist_server.jobs.schedule.board import posted, wants_of
@@ -193,5 +194,5 @@ def test_a_folder_of_another_user_is_told(shared: Path, monkeypatch: pytest.Monk
 
 def test_no_escape_for_the_terminal_reaches_who_is_refused(shared: Path) -> None:
     evil = GpuProcess(5, "eve", "\x1b]0;owned\x07a\nb", 31 << 30, None)
-    (reason,) = unavailable(PoolRequest(), {}, {"GPU-0": [evil]}, ()).values()
+    reason = str(GpuUse((evil,)))
     assert reason.startswith("used by ]0;ownedab, pid 5, user eve") and reason.isprintable()

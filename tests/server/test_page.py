@@ -103,4 +103,4 @@ def test_the_page_says_who_uses_a_gpu_that_nobody_leases() -> None:
     page = html([], GpuState(FOUR, processes={NAMES[1]: rows}), {}, [])
     first, second = page.partition("GPU 1")[::2]
     assert "not leased" in first
-    assert ">used by &lt;python&gt; (pid 1, bob)<" in second
+    assert ">used by &lt;python&gt;, pid 1, user bob, 31 GiB<" in second

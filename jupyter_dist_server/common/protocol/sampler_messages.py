@@ -15,6 +15,9 @@ NO_DRIVER = 3
 STAYS_LOADED = "Enable persistence mode (nvidia-smi -pm 1) if the driver takes long to load."
 """The advice when the first answer takes too long."""
 
+PROCESSES = "processes"
+"""The name under which errors tell why the processes on a GPU are not known."""
+
 # -- GPUs -------------------------------------------------------------------------------------
 
 
@@ -46,6 +49,8 @@ class Gpu:
     sm_count: int | None = None
     clock_max: int | None = None
     """In MHz."""
+    is_exclusive: bool = False
+    """Whether it takes one process at a time (compute mode ``Exclusive_Process``)."""
     node: str = ""
     """The other machine that it is in; empty for this one."""
 

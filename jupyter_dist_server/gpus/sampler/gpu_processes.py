@@ -6,21 +6,23 @@ psutil is imported when there is a process to look up.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterable
 from typing import Any
 
-from ...common.protocol.sampler_messages import GpuProcess
+from ...common.protocol.sampler_messages import PROCESSES, GpuProcess
 from ..metrics import Processes
 from ..nvml import NO_PERMISSION, UNSUPPORTED, Failure, query
 from .read_one_gpu import Reader
 
-_HOST_PID_NAMESPACE = "pid:[4026531836]"
-"""The first pid namespace, on all Linux machines."""
 _HIDDEN = "a hidden process"
 """A process of another user that ``/proc`` does not show (``hidepid``)."""
-_LISTS = ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses")
+_LISTS = (
+    "nvmlDeviceGetComputeRunningProcesses",
+    "nvmlDeviceGetGraphicsRunningProcesses",
+    "nvmlDeviceGetMPSComputeRunningProcesses",
+)
+"""The last has the clients of MPS, of which the first has the server alone."""
 _VERSIONS = ("_v3", "_v2")
 """Of these functions, the newest first: a driver may not have it."""
 
@@ -30,11 +32,6 @@ _Words = tuple[str | None, str | None, float | None]
 _NOTHING: _Words = None, None, None
 _Known = dict[tuple[int, float], _Words]
 """By pid and start."""
-
-
-def sees_host_pids() -> bool:
-    """Tell whether NVML's pids, which are the host's, are valid here: not in a container."""
-    return sys.platform != "linux" or os.readlink("/proc/self/ns/pid") == _HOST_PID_NAMESPACE
 
 
 class ProcessReader:
@@ -47,14 +44,18 @@ class ProcessReader:
     def read(self, readers: Iterable[Reader]) -> Processes:
         """Return the processes of each GPU by UUID, those with most memory first."""
         before, self._known = self._known, {}
-        return {
-            reader.gpu.uuid: self._rows(reader.source.device.handle, before)
-            for reader in readers
-            if reader.source
-        }
+        found: Processes = {}
+        for reader in readers:
+            if reader.source:
+                handle = reader.source.device.handle
+                memory = memory_by_pid(handle)
+                reader.errors.pop(PROCESSES, None)
+                if isinstance(memory, Failure):
+                    reader.errors[PROCESSES], memory = memory, {}
+                found[reader.gpu.uuid] = self._rows(handle, memory, before)
+        return found
 
-    def _rows(self, handle: Any, before: _Known) -> list[GpuProcess]:
-        memory = memory_by_pid(handle)
+    def _rows(self, handle: Any, memory: dict[int, int | None], before: _Known) -> list[GpuProcess]:
         sm = _sm(handle) if memory else {}
         # In a container, the driver may mix our pids and the host's.
         idle = 0 if self._host_pids else None
@@ -90,22 +91,28 @@ def _is_hidden(pid: int) -> bool:
     return False
 
 
-def memory_by_pid(handle: Any) -> dict[int, int | None]:
-    """Return the bytes that each process uses on a GPU, if the driver knows."""
+def memory_by_pid(handle: Any) -> dict[int, int | None] | Failure:
+    """Return the bytes that each process uses on a GPU, `None` where the driver does not know."""
     memory: dict[int, int | None] = {}
     for function in _LISTS:
-        for process in _ask(function, handle):
+        listed = _ask(function, handle)
+        if isinstance(listed, Failure):
+            if function == _LISTS[0]:
+                return listed
+            continue
+        for process in listed:
             sizes = [size for size in (memory.get(process.pid), process.usedGpuMemory) if size]
             memory[process.pid] = max(sizes, default=None)  # a process may be in both lists
     return memory
 
 
-def _ask(function: str, handle: Any) -> list[Any]:
+def _ask(function: str, handle: Any) -> list[Any] | Failure:
+    answer: list[Any] | Failure = UNSUPPORTED
     for version in _VERSIONS:
         answer = query(function + version, handle)
         if answer != UNSUPPORTED:
             break
-    return [] if isinstance(answer, Failure) else answer
+    return answer
 
 
 def _sm(handle: Any) -> dict[int, int] | None:

@@ -27,10 +27,11 @@ from ...common.protocol.sampler_messages import (
     SamplerSettings,
     decode_settings,
 )
+from ..in_use import sees_host_pids
 from ..inventory import Inventory, describe
 from ..metrics import CONSTANT, STEADY, Value
 from ..nvml import NO_GPU, Failure, devices, start, stop
-from .gpu_processes import ProcessReader, sees_host_pids
+from .gpu_processes import ProcessReader
 from .metric_readings import PCIE, READINGS, Reading
 from .read_one_gpu import DriverGone, Reader
 
@@ -78,19 +79,24 @@ class SamplerProcess:
         if time.monotonic() >= self._list_at or (self._is_due(CONSTANT) and self._has_changed()):
             self._list()
         try:
-            values = self._read([r for r in READINGS if self._is_due(r.tier)])
+            self._say_due()
         except DriverGone:
             self._list()
-            values = self._read(READINGS)
-        _say(SampleNews(_now(), values))
-        if self._is_due(STEADY):
-            self._say_change(ProcessesNews(_now(), self._processes.read(self._readers)))
+            self._say_due()
         errors = {reader.gpu.uuid: reader.errors for reader in self._readers}
         self._say_change(ErrorsNews(_now(), errors))
         # A second after other metrics of this tier: no tick has too much to report.
         if self._pcie and not self._pcie_due and self._is_due(PCIE.tier, lag=1.0):
             self._pcie_due = list(self._readers)
         self._ticks += 1
+
+    def _say_due(self) -> None:
+        # Processes come first: the memory of one that ends meanwhile then has a name, not too many.
+        processes = self._processes.read(self._readers) if self._is_due(STEADY) else None
+        values = self._read([r for r in READINGS if self._is_due(r.tier)])
+        _say(SampleNews(_now(), values))
+        if processes is not None:
+            self._say_change(ProcessesNews(_now(), processes))
 
     def tell_all(self) -> None:
         """Read and report everything now."""

@@ -52,6 +52,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     cpus: _Count = 0
     memory: _Bytes = 0
     share: _Bytes | None = None
+    force: bool = False
     priority: Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)] = 0
     head_since: _Moment | None = None
     name: _Word = ""

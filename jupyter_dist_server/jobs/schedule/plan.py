@@ -78,7 +78,8 @@ class _Room:
     def free(self, want: Want) -> Iterator[str]:
         """Yield the GPUs that an entry could be given now."""
         for uuid, users in self.users.items():
-            if uuid in self.machine.blocked or (want.only is not None and uuid not in want.only):
+            is_blocked = uuid in self.machine.blocked and not want.force
+            if is_blocked or (want.only is not None and uuid not in want.only):
                 continue
             if not users or (want.share is not None and self._has_space(uuid, want.share)):
                 yield uuid
@@ -93,7 +94,7 @@ class _Room:
         ends: dict[str, tuple[float, bool]] = {}
         for uuid, users in self.users.items():
             if want.only is None or uuid in want.only:
-                blocked = uuid in self.machine.blocked
+                blocked = uuid in self.machine.blocked and not want.force
                 end = max([one.end(now) for one in users] + [now + blocked * LEAST_ASSUMED])
                 ends[uuid] = end, not blocked and all(one.has_known_end(now) for one in users)
         soonest = sorted(ends, key=lambda uuid: ends[uuid][0])[: want.gpus]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ...common.processes import control_groups as groups
 from ...common.protocol.offers import InLine
+from ...gpus.in_use import in_use
 from ..leases.held_file import name_of
 from ..leases.lease import GpuLease, KnownLeaseholder, holders, running
 from ..store.job import Job
@@ -17,7 +18,6 @@ from ..store.store import Store
 from ..store.store_folder import store_name
 from .board import POOL, Posted, posted, wants_of
 from .plan import Plan, forecast, never, plan
-from .strangers import without_lease
 from .wants import InUse, Machine, Want, copied, in_order
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ def situation(
     *,
     active: Iterable[Job] = (),
     store: str = "",
-    strangers: Collection[str] | None = None,
+    blocked: Collection[str] | None = None,
 ) -> Situation:
     """Look at leases, and bring them together with our own entries and those of others.
 
     `others` has the boards that count, without our own; `active` our jobs that have a runner, which
-    are the leases of `store`; `strangers` the UUIDs of GPUs that processes without a lease use, by
+    are the leases of `store`; `blocked` the UUIDs of GPUs that are in use without a lease, by
     default as NVML says.
     """
     now, user = time.time(), name_of(os.getuid())
@@ -71,11 +71,11 @@ def situation(
             left = _Beside(max(0, left.cpus - one.cpus), max(0, left.memory - one.memory))
     known = {uuid for one in held for uuid in one.gpus}
     held += [InUse(f"lock {uuid}", "", frozenset([uuid]), now) for uuid in leases.keys() - known]
-    if gpus and strangers is None:
-        strangers = without_lease(gpus, leases)
+    if gpus and blocked is None:
+        blocked = in_use(gpus, leases)
     machine = Machine(
         {gpu.uuid: gpu.memory_total for gpu in gpus.inventory.gpus} if gpus else {},
-        frozenset(strangers or ()) - leases.keys(),
+        frozenset(blocked or ()) - leases.keys(),
         cores,
         memory,
     )

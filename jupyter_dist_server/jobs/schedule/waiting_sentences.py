@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ...common.units import format_bytes, format_gpus
 from ...gpus.gpu_state import GpuState
+from ...gpus.in_use import in_use
 from ..store.job import Job
 from ..store.slurm_formats import write_moment
 from .plan import Plan
 from .situation import Situation
-from .strangers import used_by, without_lease
 
 
 def detail(job: Job, reason: str, there: Situation, wanted: Plan, seen: GpuState | None) -> str:
@@ -31,7 +31,7 @@ def detail(job: Job, reason: str, there: Situation, wanted: Plan, seen: GpuState
     if reason == "Resources" and job.gpus:
         taken = set().union(*(one.gpus for one in there.held)) | there.machine.blocked
         free = len(there.machine.gpus.keys() - taken)
-        used = _strangers(there, seen) if seen else ""
+        used = _uses(there, seen) if seen else ""
         told = f"It needs {format_gpus(job.gpus)}; {free} {'is' if free == 1 else 'are'} free."
         return f"{told}{used}{_by_when(job, wanted)}"
     if reason == "Resources":
@@ -44,11 +44,11 @@ def detail(job: Job, reason: str, there: Situation, wanted: Plan, seen: GpuState
     return ""
 
 
-def _strangers(there: Situation, seen: GpuState) -> str:
-    """Name the processes without a lease that use GPUs; GPUs as ``jdist info`` does."""
+def _uses(there: Situation, seen: GpuState) -> str:
+    """Name what uses GPUs without a lease; GPUs as ``jdist info`` does."""
     labels = {gpu.uuid: gpu.label for gpu in seen.inventory.gpus}
-    found = without_lease(seen, there.leases).items()
-    return "".join(f" GPU {labels[uuid]} is {used_by(rows)}." for uuid, rows in found)
+    uses = in_use(seen, there.leases).items()
+    return "".join(f" GPU {labels[uuid]} is {use}." for uuid, use in uses)
 
 
 def _by_when(job: Job, wanted: Plan) -> str:

@@ -38,6 +38,8 @@ class Want:
     """Bytes of the machine's memory."""
     share: int | None = None
     """Bytes of each GPU's memory, if it shares GPUs with others."""
+    force: bool = False
+    """Whether it takes GPUs that are in use without a lease."""
     priority: int = 0
     """Orders the entries of one user."""
     head_since: float = math.inf
@@ -49,14 +51,14 @@ class Want:
     """What decides whether it starts: its need and its limit."""
 
     def __post_init__(self) -> None:
-        need = (self.gpus, self.only, self.cpus, self.memory, self.share)
+        need = (self.gpus, self.only, self.cpus, self.memory, self.share, self.force)
         object.__setattr__(self, "need", need)
         object.__setattr__(self, "shape", (need, self.limit))
 
 
 def copied(one: object) -> dict[str, Any]:
     """Return the fields of a `Want` that a job or an entry of a board has, too."""
-    names = ("gpus", "limit", "cpus", "memory", "share", "priority")
+    names = ("gpus", "limit", "cpus", "memory", "share", "force", "priority")
     return {name: getattr(one, name) for name in names}
 
 
@@ -94,7 +96,7 @@ class Machine:
     gpus: Mapping[str, int] = field(default_factory=dict)
     """Bytes of memory by UUID, in the order in which GPUs are preferred."""
     blocked: frozenset[str] = frozenset()
-    """GPUs that a process uses without a lease."""
+    """GPUs that are in use without a lease."""
     cpus: int = 1
     """Cores that our jobs may use."""
     memory: int = 0

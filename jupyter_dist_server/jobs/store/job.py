@@ -50,6 +50,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     singleton: bool = False
     """Whether it waits until no other job of its name runs."""
     kill_on_invalid_dep: bool = False
+    force: bool = False
+    """Whether it takes GPUs that are in use without a lease."""
     notify: str | None = None
     comment: str = ""
     notebook: str = ""
@@ -122,6 +124,11 @@ class Job:
     def label(self) -> str:
         """What people call it, see `label_of`."""
         return label_of(self.id, self.array, self.task)
+
+    @property
+    def force(self) -> bool:
+        """Whether it takes GPUs that are in use without a lease."""
+        return self.spec.force
 
     @property
     def is_ended(self) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...common.processes.process_ref import ProcessRef
-from ..variables import JOB
+from ..variables import GPUS, JOB
 from .states import ENDED, NODE_FAIL, PENDING, RUNNING
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _bring_up_to_date(folder: Path, db: sqlite3.Connection, made: str) -> None:
     )
     for id, (process, runner) in _running(folder).items():
         environment, reference = process.environ(), ProcessRef.of(runner.pid)
-        gpus = environment.get("CUDA_VISIBLE_DEVICES", "").split(",")
+        gpus = environment.get(GPUS, "").split(",")
         db.execute(
             "UPDATE jobs SET state = ?, reason = 'None', detail = '', held = 0, ended = NULL, "
             "launch = ?, attempt = ?, gpu_uuids = ?, started = ?, runner_pid = ?, "

@@ -22,7 +22,7 @@ def choose_gpus(request: JobRequest, store: Store) -> tuple[int, tuple[str, ...]
     It asks NVML only if the GPUs that were read last would not do.
     """
     if not request.gpus and not request.gpu_ids:
-        for name in ("share", "gpu_memory", "min_gpu_memory"):
+        for name in ("share", "gpu_memory", "min_gpu_memory", "force"):
             if getattr(request, name):
                 option = f"--{name.replace('_', '-')}"
                 raise DistError("bad_option", f"{option} needs --gpus or --gpu-ids.", field=name)

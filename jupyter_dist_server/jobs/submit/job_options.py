@@ -40,6 +40,7 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     add("--share", action="store_true", default=None, help="share its GPUs; needs --gpu-memory")
     told = "memory of each GPU that a sharing job uses: 20G, 500M"
     add("--gpu-memory", metavar="SIZE", help=told)
+    add("--force", action="store_true", default=None, help="also GPUs that others use unleased")
     add("-c", "--cpus-per-task", dest="cpus", type=int, help="number of CPU cores")
     add("--mem", metavar="SIZE", help="memory of the machine: 16G")
     add("-t", "--time", metavar="LIMIT", help="time limit: minutes, HH:MM:SS or D-HH:MM:SS")

@@ -29,6 +29,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     min_gpu_memory: str | None = None
     share: bool | None = None
     gpu_memory: str | None = None
+    force: bool | None = None
     cpus: int | None = None
     mem: str | None = None
     time: str | None = None

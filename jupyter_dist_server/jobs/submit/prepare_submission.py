@@ -164,6 +164,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         array_limit=array_limit,
         singleton=singleton,
         kill_on_invalid_dep=request.kill_on_invalid_dep == "yes",
+        force=bool(request.force),
         notify=request.notify,
         comment=request.comment or "",
         notebook=request.notebook or "",

@@ -96,7 +96,7 @@ class PoolMagics(DistMagics):
         help="let other pools with this option lease the same GPUs",
     )
     @argument(
-        "--force", action="store_true", help="use GPUs even if processes without a lease use them"
+        "--force", action="store_true", help="use GPUs even if they are in use without a lease"
     )
     @argument(
         "--wait",

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ import psutil
 
 from ...common.background_tasks import Tasks
 from ...common.errors import DistError
+from ...gpus.in_use import GpuUse, in_use
 from ...gpus.inventory import Gpu, Inventory
 from ...gpus.readers.read_gpu_state import read_gpu_state
 from ...gpus.telemetry import Telemetry, Update
@@ -101,6 +102,7 @@ class GpuFeed:
             "nodes": self._nodes(),
             "errors": telemetry.errors,
             "processes": msgspec.to_builtins(await self.processes()),
+            "in_use": _to_json(in_use(await self.state.get(), leases)),
             "leases": msgspec.to_builtins(leases | self.leased_elsewhere()),
             "stale_since": telemetry.stale_since,
             "trouble": telemetry.trouble or trouble,
@@ -219,6 +221,7 @@ class GpuFeed:
         if update.kind == "sample":
             self._take(update.time, update.values)
             self._call()
+            self._recheck.set()
         elif update.kind == "processes":
             self._recheck.set()
         else:
@@ -253,7 +256,12 @@ class GpuFeed:
             await self._recheck.wait()
             self._recheck.clear()
             with _logged():
-                self._tell("processes", {"gpus": await self.processes()})
+                uses = _to_json(in_use(self.telemetry.state, self._leases))
+                self._tell("processes", {"gpus": await self.processes(), "in_use": uses})
+
+
+def _to_json(uses: Mapping[str, GpuUse]) -> dict[str, Any]:
+    return {uuid: use.to_json() for uuid, use in uses.items()}
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import psutil
 
 from ...common.background_tasks import Tasks
 from ...gpus.gpu_state import GpuState, no_answer
-from ...gpus.metrics import Processes
 from ...gpus.readers.read_gpu_state import read_gpu_state
 from ...gpus.telemetry import Telemetry
 
@@ -26,10 +25,10 @@ class LastState:
 
     async def get(self) -> GpuState:
         """Return the state; concurrent callers share one reading."""
-        found, processes = self._telemetry.inventory, self._telemetry.processes
-        is_told = found and found.gpus and {gpu.uuid for gpu in found.gpus} <= processes.keys()
-        if found and is_told:
-            return _without_ended(GpuState(found, processes=dict(processes)))
+        told = self._telemetry.state
+        gpus = told.inventory.gpus
+        if gpus and {gpu.uuid for gpu in gpus} <= told.processes.keys():
+            return _without_ended(told)
         if self._telemetry.trouble:  # asking the driver again would take long
             return no_answer(self._telemetry.trouble)
         is_old = self._reading and self._reading.done() and time.monotonic() > self._good_until
@@ -45,9 +44,13 @@ class LastState:
 
 def _without_ended(state: GpuState) -> GpuState:
     """Leave out processes that have ended since: those of jobs would look like strangers."""
-    there: Processes = {
+    processes, samples = dict(state.processes), dict(state.samples)
+    for uuid, rows in state.processes.items():
         # Without a user, it is hidden, or its pid is of another namespace.
-        uuid: [row for row in rows if row.user is None or psutil.pid_exists(row.pid)]
-        for uuid, rows in state.processes.items()
-    }
-    return replace(state, processes=there)
+        there = [row for row in rows if row.user is None or psutil.pid_exists(row.pid)]
+        used = samples.get(uuid, {}).get("memory_used")
+        if isinstance(used, int | float):  # what they had is not somebody else's
+            left = sum(row.memory or 0 for row in rows) - sum(row.memory or 0 for row in there)
+            samples[uuid] = samples[uuid] | {"memory_used": used - left}
+        processes[uuid] = there
+    return replace(state, processes=processes, samples=samples)

@@ -9,12 +9,16 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from prometheus_client.core import REGISTRY
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric, UnknownMetricFamily
 
-from ...gpus.inventory import Gpu
+from ...common.errors import DistError
+from ...gpus.in_use import in_use
+from ...gpus.inventory import Gpu, Inventory
 from ...gpus.telemetry import Telemetry
+from ...jobs.leases.lease import holders
 
 _MIB = 2.0**-20
 _GAUGES: dict[str, tuple[str, float, str]] = {
@@ -92,6 +96,18 @@ class GpuCollector:
                 if series.samples:
                     yield series
         yield from self._throttled(gpus)
+        if found:
+            yield from self._in_use(found)
+
+    def _in_use(self, found: Inventory) -> Iterator[Metric]:
+        with suppress(DistError):  # the leases are not known, so it is not known either
+            leases = holders(found)
+            taken = leases.keys() | in_use(self._telemetry.state, leases)
+            help_text = "1 while a GPU is leased, or others may use it; 0 while it is free."
+            series = GaugeMetricFamily("jupyter_dist_gpu_in_use", help_text, labels=_LABELS)
+            for gpu in found.gpus:
+                series.add_metric(_labels(gpu), gpu.uuid in taken)
+            yield series
 
     def _throttled(self, gpus: tuple[Gpu, ...]) -> Iterator[Metric]:
         name = "jupyter_dist_gpu_throttled"

@@ -7,8 +7,9 @@ import os
 
 from ...common.background_tasks import Tasks
 from ...common.patience import patience
+from ...gpus.in_use import in_use
 from ...jobs.leases.lease import holders
-from ...placement.conflicts import unavailable
+from ...placement.new_pool_record import allowed
 from ...placement.request_schema import Cluster, cluster_around, start_schema
 from ...placement.requests.request import PoolRequest
 from ..gpus.gpu_handlers import GpuHandler
@@ -18,10 +19,11 @@ class StartSchemaHandler(GpuHandler):
     async def get(self) -> None:
         """Return the schema; the default number of ranks is the number of free GPUs."""
         await self.require("read")
-        found = await self.feed.inventory()
+        state = await self.feed.state.get()
+        found = allowed(PoolRequest(), state.inventory)
         leases = await asyncio.to_thread(holders, found)
-        reasons = unavailable(PoolRequest(), leases, self.feed.telemetry.processes, ())
-        free = sum(gpu.uuid not in reasons for gpu in found.gpus)
+        uses = in_use(state, leases)
+        free = len(found.gpus) - len({gpu.uuid for gpu in found.gpus} & (leases.keys() | uses))
         timeout = self.settings["jupyter_dist_start_timeout"]
         cluster = await self.settings["jupyter_dist_cluster"].answer()
         self.finish(start_schema(found, free, timeout, cluster))

@@ -39,7 +39,8 @@ export function GpuChip(props: IGpuChipProps): JSX.Element {
   const { lease, values } = reading;
   const isShared = lease?.shared === true && draft.oversubscribe === true;
   const users = lease ? [] : obstacles(reading, kernel);
-  const isTaken = (lease !== null && !isShared) || users.length > 0;
+  const isUnseen = lease === null && reading.use?.unseen === true;
+  const isTaken = (lease !== null && !isShared) || users.length > 0 || isUnseen;
   const load = values.utilization;
   return (
     <label
@@ -68,7 +69,9 @@ export function GpuChip(props: IGpuChipProps): JSX.Element {
           ? sayLessees(lease, known)
           : users.length
             ? sayUserShortly(users[0])
-            : sayFree(gpu, reading)}
+            : isUnseen
+              ? trans.__('in use, not visible')
+              : sayFree(gpu, reading)}
       </span>
     </label>
   );

@@ -8,15 +8,14 @@ from collections.abc import Iterator, Mapping
 from ....client.agent_link import AgentLink
 from ....client.node_gpus import look_at_nodes
 from ....common.protocol.pool_record import PoolRecord
-from ....common.protocol.sampler_messages import GpuProcess
 from ....common.rank_specs import format_ranks
 from ....common.units import format_bytes
 from ....gpus.gpu_state import GpuState
+from ....gpus.in_use import GpuUse, in_use
 from ....gpus.inventory import Gpu
 from ....gpus.metrics import Value
 from ....gpus.readers.read_gpu_state import read_gpu_state
 from ....jobs.leases.lease import GpuLease, holders
-from ....jobs.schedule.strangers import REAL_MEMORY
 from ....placement.conflicts import clock
 
 _HEAD = ("GPU", "name", "busy", "memory", "temperature", "leaseholder")
@@ -40,6 +39,7 @@ async def gpu_rows(record: PoolRecord, agent: AgentLink) -> list[tuple[str, ...]
 def _rows(
     record: PoolRecord, now: GpuState, leases: Mapping[str, GpuLease]
 ) -> Iterator[tuple[str, ...]]:
+    uses = in_use(now, leases)
     for gpu in now.inventory.gpus:
         sample = now.samples.get(gpu.uuid, {})
         yield (
@@ -48,7 +48,7 @@ def _rows(
             _figure(sample.get("utilization"), " %"),
             _memory(gpu, sample.get("memory_used")),
             _figure(sample.get("temperature"), " °C"),
-            _leaseholder(record, gpu, leases.get(gpu.uuid), now.processes.get(gpu.uuid, [])),
+            _leaseholder(record, gpu, leases.get(gpu.uuid), uses.get(gpu.uuid)),
         )
     for sentence in (*now.inventory.problems, *filter(None, [now.inventory.reason])):
         yield "-", sentence, "", "", "", ""
@@ -65,9 +65,7 @@ def _memory(gpu: Gpu, used: Value) -> str:
     return f"{first} / {format_bytes(gpu.memory_total)}"
 
 
-def _leaseholder(
-    record: PoolRecord, gpu: Gpu, lease: GpuLease | None, processes: list[GpuProcess]
-) -> str:
+def _leaseholder(record: PoolRecord, gpu: Gpu, lease: GpuLease | None, use: GpuUse | None) -> str:
     ranks = [r.rank for r in record.ranks if r.gpu and r.gpu.uuid == gpu.uuid]
     words = []
     if ranks:
@@ -75,9 +73,8 @@ def _leaseholder(
     for one in [lease, *lease.others] if lease else []:
         if one.pool != record.id:
             words.append(_lessee(one))
-    if not words:
-        foreign = [row for row in processes if (row.memory or 0) > REAL_MEMORY]
-        words = [_process(row) for row in foreign]
+    if not words and use:
+        words = [str(use)]
     nothing = "unknown" if gpu.node else "free"  # its leases are known on its node only
     return "; ".join(words) or nothing
 
@@ -87,9 +84,3 @@ def _lessee(lease: GpuLease) -> str:
         return "locked by another program"
     name = lease.notebook or f"pool {lease.pool}"
     return f"{name}, user {lease.user}, since {clock(lease.since)}"
-
-
-def _process(row: GpuProcess) -> str:
-    command = row.command or "a process outside this container"
-    owner = f", user {row.user}" if row.user else ""
-    return f"{command}, pid {row.pid}{owner}, {format_bytes(row.memory or 0)}"

@@ -1,0 +1,54 @@
+"""Jobs get no GPU that is in use, and know theirs by numbers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ..fake_nvml.build import State
+from ..gpus.test_in_use import GB, HIDDEN, UNKNOWN
+from ..waiting import wait_for
+from .queue_driver import Queue
+
+
+@pytest.mark.parametrize("state", [UNKNOWN, HIDDEN], ids=["memory unknown", "nobody listed"])
+def test_jobs_go_elsewhere_unless_forced(
+    queue: Queue, fake_nvml: State, state: dict[str, Any]
+) -> None:
+    fake_nvml.write(gpus=2, memory=80 * GB, **state)
+    first, second = queue.run("info").splitlines()[1:]
+    assert " used by " in first and second.endswith("  free")
+    told, other = json.loads(queue.run("info", "--json"))["gpus"]
+    assert told["in_use"].startswith("used by ") and other["in_use"] == ""
+    job = queue.submit("-G", "1", "sh", "-c", "echo $JDIST_GPU_UUIDS")
+    assert queue.ended(job)["state"] == "COMPLETED"
+    assert queue.output(job) == "GPU-fake-1\n"
+    job = queue.submit("--gpu-ids", "0", "true")
+    wait_for(lambda: "GPU 0 is used by" in queue.show(job)["detail"], "the reason")
+    forced = queue.submit("--gpu-ids", "0", "--force", "true")
+    assert queue.ended(forced)["state"] == "COMPLETED"
+    queue.run("cancel", job)
+
+
+def test_memory_that_is_not_known_is_not_0(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(gpus=1, memory=80 * GB, memory_used="!unsupported")
+    assert "unknown / 80 GiB" in queue.run("info")
+
+
+def test_a_mask_has_numbers_where_they_are_certain(queue: Queue, fake_nvml: State) -> None:
+    code = "import os; print([int(x) for x in os.environ['CUDA_VISIBLE_DEVICES'].split(',')])"
+    fake_nvml.write(gpus=3, memory=80 * GB)
+    job = queue.submit("--gpu-ids", "1,2", "python", "-c", code)
+    assert queue.ended(job)["state"] == "COMPLETED"
+    assert queue.output(job) == "[1, 2]\n"
+    printed = ["sh", "-c", "echo $CUDA_DEVICE_ORDER $CUDA_VISIBLE_DEVICES"]
+    fake_nvml.write(**{"gpus": 3, "memory": 80 * GB, "0.lost": 1})
+    job = queue.submit("--gpu-ids", "1,2", *printed)
+    queue.ended(job)
+    assert queue.output(job) == "PCI_BUS_ID GPU-fake-1,GPU-fake-2\n"
+    fake_nvml.write(**{"gpus": 2, "memory": 80 * GB, "1.mig": "1g.10gb"})
+    job = queue.submit("--gpu-ids", "0", *printed)
+    queue.ended(job)
+    assert queue.output(job) == "PCI_BUS_ID GPU-fake-0\n"
