@@ -59,7 +59,7 @@ def _asks_runner(store: Store) -> bool:
 
 
 def start_dispatcher(folder: Path, lock: io.FileIO, announced: int | None = None) -> None:
-    """Start a dispatcher that is given its lock, or waits for it; `announced` as it describes."""
+    """Start a dispatcher that is given its lock, or waits for it; see `Dispatcher`."""
     given = [lock.fileno()] + ([] if announced is None else [announced])
     arguments, env = [str(folder), *map(str, given)], os.environ | {DISPATCHER: "1"}
     log = folder / "dispatcher.log"

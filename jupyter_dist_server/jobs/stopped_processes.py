@@ -18,7 +18,7 @@ def stopped_processes(store: Store) -> list[tuple[str, str]]:
 
 
 def stopped_dispatcher(folder: Path) -> tuple[str, str] | None:
-    """Return the same of the dispatcher; `None` if it is not stopped."""
+    """Return a sentence on the dispatcher if it is stopped, and what to do."""
     with contextlib.suppress(OSError):  # a disk that is full, or cannot be written
         dispatcher = find_dispatcher(folder)
         if dispatcher and is_stopped(dispatcher):
@@ -31,7 +31,7 @@ def stopped_dispatcher(folder: Path) -> tuple[str, str] | None:
 
 
 def stopped_runners(store: Store) -> Iterator[tuple[str, str]]:
-    """Yield the same of the runners of jobs."""
+    """Yield a sentence on each stopped runner of a job, and what to do."""
     for job in store.active():
         if job.runner and is_stopped(job.runner):
             pid = job.runner.pid

@@ -210,7 +210,7 @@ def _grouped(wants: Iterable[Want]) -> Iterator[Entry]:
 
 @contextlib.contextmanager
 def order_lock() -> Iterator[bool]:
-    """Wait until no other process looks and takes; tell whether that is so.
+    """Wait until no other process looks for GPUs and takes them; tell whether that is so.
 
     It only keeps them from wanting the same GPU at once. GPUs have their own locks, so a process
     that does not get this one in time goes on without it: any user may hold it for ever.

@@ -11,7 +11,7 @@ from .board import Posted
 from .plan import Plan
 
 TURN = 5.0
-"""How long GPUs are left to somebody else's entry that could start."""
+"""Seconds for which GPUs are left to somebody else's entry that could start."""
 KEPT_FOR = 3600.0
 """Seconds for which GPUs stay idle for somebody else's head whose start is unknown."""
 
