@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 Program = tuple[list[str], dict[str, str]]
 """A command for this machine, and its environment. It stands for a process on another node: it has
-the same stdin, stdout and exit code, and ends when that process does."""
+the same stdin, stdout and stderr, and ends when that process does."""
 
 
 @dataclass(frozen=True)

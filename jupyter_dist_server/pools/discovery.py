@@ -113,6 +113,8 @@ def _is_deserted(folder: Path) -> bool:
     try:
         if time.time() - folder.lstat().st_mtime < 60:
             return False  # an agent may be about to listen there
+        if not any(folder.iterdir()):
+            return True  # its owner was killed as soon as it had made it
         connect_to_agent(folder, patience.busy_answer).close()
     except ConnectionRefusedError:  # there is a socket, and no agent listens
         return True

@@ -122,7 +122,13 @@ class Pool(LiveRecord):
             await asyncio.wait([self._life])  # not for `ended`, if the whole loop is ending
 
     async def release(self) -> None:
-        """Let the pool go on without us; its other attachments keep it."""
+        """Let the pool go on without us; its other attachments keep it.
+
+        One that has no agent yet cannot: its start is cancelled.
+        """
+        if self._launch and not self.agent.process:
+            await self.stop()
+            return
         await self._stop_watching()
         await self._tasks.cancel()
         await self._link.close()

@@ -61,6 +61,8 @@ class PoolManager:
         self._listeners: set[Listener] = set()
         self._removal_listeners: set[Callable[[str], None]] = set()
         self._starting: set[str] = set()
+        self._is_over = False
+        """Whether all pools were stopped or released; no other one starts then."""
         self._tasks = Tasks()
 
     def listen(self, changed: Listener, removed: Callable[[str], None]) -> Callable[[], None]:
@@ -105,10 +107,10 @@ class PoolManager:
                     error.message = f"On node {nodes.nodes[0].name}: {error.message}"
                 raise
         finally:
-            cancelled = kernel and kernel not in self._starting  # it was shut down meanwhile
+            was_shut_down = kernel and kernel not in self._starting
             self._starting.discard(kernel or "")
         try:
-            if cancelled:
+            if was_shut_down or self._is_over:  # meanwhile
                 raise start_cancelled()
             check_open_files(record.world_size, SERVER_EACH if self._watch else CLIENT_EACH)
         except DistError:
@@ -180,12 +182,14 @@ class PoolManager:
             self._tasks.add(pool.stop(why))
 
     async def stop_all(self) -> None:
-        """Stop every pool, and keep no zygote."""
+        """Stop every pool, and keep no zygote; starts that have just begun are cancelled."""
+        self._is_over = True
         await asyncio.gather(*(pool.stop() for pool in list(self.pools.values())))
         await self.zygotes.close()
 
     async def release_all(self) -> None:
-        """Let every pool go on without us, and keep no zygote."""
+        """Let every pool go on without us, and keep no zygote; as `stop_all`, cancel starts."""
+        self._is_over = True
         await asyncio.gather(*(self.release(pool.record.id) for pool in self.live()))
         await self.zygotes.close()
 

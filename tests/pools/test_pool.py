@@ -362,12 +362,19 @@ def test_folders_of_killed_pools_are_swept_but_not_those_in_use(
                 listener.close()
             if name != "young":
                 os.utime(folder, (0, 0))
+        for name in ("empty", "fresh", "without-socket"):
+            Path(short, f"jdist-{name}").mkdir(mode=0o700)
+        Path(short, "jdist-without-socket", "rank-0.log").touch()
+        for name in ("empty", "without-socket"):
+            os.utime(Path(short, f"jdist-{name}"), (0, 0))
         sweep()
         created = create_folder()
         assert set(Path(short).iterdir()) == {
             created,
             Path(short, "jdist-alive"),
             Path(short, "jdist-young"),
+            Path(short, "jdist-fresh"),
+            Path(short, "jdist-without-socket"),
         }
         sockets["alive"].close()
 
@@ -388,6 +395,28 @@ async def test_a_cancelled_start_is_cancelled(tmp_path: Path) -> None:
     await pool.stop()
     assert pool.record.state is PoolState.CANCELLED
     assert not Path(pool.record.folder).exists()
+
+
+async def test_a_released_start_is_cancelled_as_it_has_no_agent_to_go_on(tmp_path: Path) -> None:
+    manager = PoolManager()
+    pool = await manager.create(request(tmp_path))
+    await pool.changed_since(0, 10)
+    assert pool.record.state is PoolState.CONFIGURING and not pool.agent.process
+    await manager.release_all()
+    assert pool.record.state is PoolState.CANCELLED
+    assert not Path(pool.record.folder).exists()
+
+
+@pytest.mark.parametrize("end", ["stop_all", "release_all"])
+async def test_no_pool_starts_after_the_end_of_all(tmp_path: Path, end: str) -> None:
+    manager = PoolManager()
+    start = asyncio.create_task(manager.create(request(tmp_path)))
+    await asyncio.sleep(0)  # now it has begun
+    await getattr(manager, end)()
+    with pytest.raises(DistError) as refused:
+        await start
+    assert refused.value.code == "start_cancelled"
+    assert manager.pools == {}
 
 
 async def test_one_pool_per_kernel(tmp_path: Path) -> None:

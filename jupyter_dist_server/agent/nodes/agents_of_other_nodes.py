@@ -39,8 +39,6 @@ from .node_link import NodeLink, until_ended
 _HINT = "See %dist_status, and whether the node can be reached; then start again."
 _SLOW = "Check that the node can be reached; if it is slow, set a longer --timeout."
 _MODULE = "jupyter_dist_server.agent.agent_on_other_node"
-_MOST_MISSED = 7
-"""Pings, one each second, that a node may leave unanswered before its ranks count as dead."""
 _START_SHARE = 0.75
 """Part of the pool's time to start in which another node's agent must answer: it imports torch."""
 
@@ -249,7 +247,8 @@ class Nodes:
                 if link.is_up and not link.why_lost:
                     link.missed += 1
                     self._ask(link)
-                    if link.missed > _MOST_MISSED:
+                    # Its agent must not end its ranks before they count as dead here.
+                    if link.missed > 0.7 * patience.node:
                         since = time.strftime("%H:%M:%S", time.localtime(time.time() - link.missed))
                         self._lose(link, f"{{node}} has been unreachable since {since}")
 

@@ -141,7 +141,7 @@ class Ranks:
 
         `why` is given as the cause for each; with `None`, it is how its process ended.
         """
-        self._endings = dict.fromkeys(chosen, why) if why else {}
+        endings = self._endings = dict.fromkeys(chosen, why) if why else {}
         self.starter.cancel(chosen)
         own = self._own(self.all)
         ending = [record for record in own if record.rank in chosen]
@@ -157,7 +157,8 @@ class Ranks:
         by_all = len(ending) == len(own)
         left = left_behind(ending, self._pool, by_all=by_all, spared=self._helpers())
         await ended_now(left, patience.cleanup)
-        self._endings = {}
+        if self._endings is endings:  # or the pool is stopped while some ranks are replaced
+            self._endings = {}
 
     async def _all_dead(self, ending: list[RankState]) -> None:
         while any(record.pid and record.state != "dead" for record in ending):
