@@ -27,8 +27,11 @@ def without_lease(gpus: GpuState, leases: Mapping[str, object]) -> dict[str, lis
 
 def used_by(rows: Iterable[GpuProcess]) -> str:
     """Return words that follow "GPU 6 is"."""
-    names = {
-        f"{row.command or 'a process'} (pid {row.pid}{f', {row.user}' if row.user else ''})"
-        for row in rows
-    }
-    return "".join(filter(str.isprintable, f"used by {', '.join(sorted(names))}"))
+    names = sorted({_name(row) for row in rows})
+    return "".join(filter(str.isprintable, f"used by {', '.join(names)}"))
+
+
+def _name(row: GpuProcess) -> str:
+    if row.command is None:
+        return f"a process outside this container (pid {row.pid} on the host)"
+    return f"{row.command} (pid {row.pid}{f', {row.user}' if row.user else ''})"
