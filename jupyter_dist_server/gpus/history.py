@@ -46,7 +46,7 @@ class History:
         """Texts are kept as their place in this list."""
 
     def add(self, time: float, values: Mapping[str, Mapping[str, Value]]) -> bool:
-        """Add values by UUID and metric; tell whether columns that became empty were dropped."""
+        """Add values by UUID and metric; tell whether empty columns have been dropped, if any."""
         numbers: dict[Column, float] = {}
         for uuid, of_gpu in values.items():
             for name, value in of_gpu.items():

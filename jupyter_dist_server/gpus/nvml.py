@@ -131,7 +131,7 @@ class Device:
 
 
 def devices() -> tuple[list[Device], list[str]] | Failure:
-    """List GPUs in PCI bus order, or their MIG instances, and problems of GPUs without them."""
+    """List GPUs in PCI bus order, or their MIG instances, and sentences about unusable GPUs."""
     count = query("nvmlDeviceGetCount")
     if isinstance(count, Failure):
         return count

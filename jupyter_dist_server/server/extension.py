@@ -107,6 +107,7 @@ class JupyterDistApp(ExtensionApp):
         help="""Seconds that the GPUs are still read after the last panel was closed.""",
     )
     patience = Float(
+        1.0,
         min=0.01,
         max=100.0,
         config=True,

@@ -70,7 +70,6 @@ class PageHandler(KernelAuthMixin):
             leases = await asyncio.to_thread(holders, found)
         elsewhere = [gpu for node in telemetry.nodes.values() for gpu in node.gpus]
         everywhere = replace(found, gpus=(*found.gpus, *elsewhere))
-        pools = [pool.record for pool in self.manager.live()]
         rows: list[Row] = []
         if await self.may("read", JobHandlerBase.auth_resource):
             try:
@@ -78,6 +77,7 @@ class PageHandler(KernelAuthMixin):
                 rows = await in_store(lambda store: overview(store, state, start=True))
             except DistError as error:
                 trouble = f"{error.message} {error.hint}"
+        pools = [pool.record for pool in self.manager.live()]
         known = {pool.id for pool in pools}
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Cache-Control", "no-store")

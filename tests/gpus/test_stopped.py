@@ -98,7 +98,8 @@ async def test_a_stopped_listing_is_given_up(
     await until(lambda: child_processes(), "the process")
     (child,) = child_processes()
     child.suspend()
-    assert "has not responded for 2 s" in ((await reading).inventory.reason or "")
+    why = (await reading).inventory.reason or ""
+    assert f"(pid {child.pid}) has not responded for 2 s: it is stopped (SIGSTOP" in why
     await until(lambda: not child.is_running(), "its end")
 
 
@@ -110,6 +111,7 @@ async def test_a_stopped_sampler_is_replaced(fake_nvml: State) -> None:
         process = sampler(telemetry)
         process.suspend()
         await until(lambda: telemetry.trouble, "the trouble")
+        assert "it is stopped (SIGSTOP" in (telemetry.trouble or "")
         await until(lambda: not process.is_running(), "the end of the old process")
         await until(lambda: telemetry.trouble is None, "new values")
         await listener.samples(2)

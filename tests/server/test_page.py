@@ -100,7 +100,10 @@ def test_the_page_says_who_uses_a_gpu_that_nobody_leases() -> None:
         GpuProcess(1, "bob", "<python>", 31 * 2**30, 64),
         GpuProcess(3, "root", "Xorg", 2**20, 0),
     ]
-    page = html([], GpuState(FOUR, processes={NAMES[1]: rows}), {}, [])
+    hidden = [GpuProcess(4711, None, None, 31 * 2**30, None)]
+    page = html([], GpuState(FOUR, processes={NAMES[1]: rows, NAMES[2]: hidden}), {}, [])
     first, second = page.partition("GPU 1")[::2]
     assert "not leased" in first
     assert ">used by &lt;python&gt;, pid 1, user bob, 31 GiB<" in second
+    said = "used by a process outside this container (pid 4711 on the host), 31 GiB"
+    assert f">{said}<" in second
