@@ -31,8 +31,8 @@ _JSON = {
     "sentences on those that were left as they are",
     "`queue`": "list of all that runs and waits, as `rows` by `GET /queue`",
     "`info`": "`gpus`: each with its `utilization` (%), `memory_used`, `memory_total`, "
-    "`leaseholder`, `used_by` (processes on it, if nobody leases it), `idle_since` and `ends_by`; "
-    "`reason` if there are none",
+    "`leaseholder`, `in_use` (why it is not free, if nobody leases it), `used_by` (the processes), "
+    "`idle_since` and `ends_by`; `reason` if there are none",
     "`logs`": "a line for each piece of the output, of at most 64 KiB: `text`, the bytes `offset` "
     "and `next` where it starts and ends, `size` of the file, and `replaced` if the file is "
     "another one than before",

@@ -34,7 +34,7 @@ def test_jobs_go_elsewhere_unless_forced(
 
 def test_memory_that_is_not_known_is_not_0(queue: Queue, fake_nvml: State) -> None:
     fake_nvml.write(gpus=1, memory=80 * GB, memory_used="!unsupported")
-    assert "unknown / 80 GiB" in queue.run("info")
+    assert " unknown " in queue.run("info")
 
 
 def test_a_mask_has_numbers_where_they_are_certain(queue: Queue, fake_nvml: State) -> None:

@@ -114,7 +114,7 @@ def test_gpus_that_were_not_used_are_named(
     )
     code = "while [ ! -e go ]; do sleep 0.05; done"
     one = queue.submit("--gpu-ids", "0", "sh", "-c", code)
-    two = queue.submit("--gpu-ids", "1", "sh", "-c", code)
+    two = queue.submit("--gpu-ids", "1", "--force", "sh", "-c", code)
 
     def readings(job: str) -> int:
         return sum(

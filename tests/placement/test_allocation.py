@@ -20,6 +20,7 @@ import pytest
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.common.protocol.offers import InLine, Offer
+from jupyter_dist_server.gpus.in_use import UNSEEN
 from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
 from jupyter_dist_server.jobs.schedule.board import posted, wants_of
 from jupyter_dist_server.notebook.custom_placement import FreeGpu, custom_map
@@ -100,6 +101,7 @@ HIDDEN = """
 import asyncio
 from functools import partial
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.gpus.in_use import UNSEEN
 from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
 from jupyter_dist_server.placement.allocate_gpus import Allocator
 from jupyter_dist_server.placement.new_pool_record import new_record
@@ -313,6 +315,7 @@ async def test_who_waits_is_told_of_processes_that_lease_nothing_too(
 
 async def test_memory_is_waited_for_too(gpus: State, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jupyter_dist_server.placement.allocate_gpus._READ_EVERY", 0.2)
+    monkeypatch.setenv(UNSEEN, "inf")
     gpus.update(memory_used=70 * 2**30)
     allocator, told = ask(min_free_memory=20 * 2**30, wait=60), asyncio.Event()
     with pytest.raises(DistError, match="are too full"):

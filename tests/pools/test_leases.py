@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -157,9 +158,15 @@ def test_a_killed_owner_takes_its_pools_leases_along(
     gpus: State, tmp_path: Path, moment: str
 ) -> None:
     command = [sys.executable, "-c", OWNER, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+    # While torch is imported there is no agent yet to remove the pool's folder.
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": folder}
+        ) as owner,
+    ):
         assert owner.stdout
         assert any(moment in line for line in owner.stdout)
         assert set(leased()) == set(NAMES[:2])
         owner.kill()
-    wait_for(lambda: not leased(), "the end of the leases")
+        wait_for(lambda: not leased(), "the end of the leases")

@@ -38,6 +38,7 @@ gpu_messages.LEASES_EVERY = 0.2
 os.environ["JUPYTER_DIST_LEASES"] = {{leases!r}}
 c.JupyterDistApp.sample_interval = {TICK}
 c.JupyterDistApp.sampler_linger = 0.1
+c.JupyterDistApp.unseen_memory = 10240  # these GPUs use 8 GiB for nobody
 """
 
 

@@ -174,6 +174,22 @@ def test_prometheus_gets_the_names_of_the_dcgm_exporter(
     wait_until_nobody_looks(gpu_server)  # nor does Prometheus
 
 
+def test_what_is_in_use_is_told_alike_everywhere(gpu_client: Client, gpus: State) -> None:
+    gpus.update(**{"2.memory_used": 40 * GIB, "5.process": "4000001,?,0"})
+    names = uuids(gpu_client)
+    uses = gpu_client.get("gpus")["in_use"]  # read once, as nobody samples
+    assert list(uses) == [names[2], names[5]]
+    assert uses[names[2]]["unseen"] and uses[names[2]]["words"].endswith(", 40 GiB")
+    assert not uses[names[5]]["unseen"] and uses[names[5]]["pids"] == [4000001]
+    assert uses[names[5]]["words"].endswith(", memory unknown")
+    assert gpu_client.get("start-schema")["properties"]["num_ranks"]["default"] == 6
+    gpu_client.raw("GET", "metrics")  # begins to sample
+    found = wait_for(lambda: scrape(gpu_client).get("jupyter_dist_gpu_in_use"), "metrics")
+    assert [int(value) for value in found.values()] == [0, 0, 1, 0, 0, 1, 0, 0]
+    page = str(gpu_client.call("GET", "").body)
+    assert uses[names[2]]["words"] in page and uses[names[5]]["words"] in page
+
+
 def test_nothing_old_is_told_as_new_while_the_driver_hangs(gpu_client: Client, gpus: State) -> None:
     name, page = "DCGM_FI_DEV_GPU_UTIL", lambda: gpu_client.call("GET", "").body
     said = r"No new values since \d\d:\d\d\. The NVIDIA driver has not responded for 10"

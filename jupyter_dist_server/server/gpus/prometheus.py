@@ -106,8 +106,10 @@ class GpuCollector:
             help_text = "1 while a GPU is leased, or others may use it; 0 while it is free."
             series = GaugeMetricFamily("jupyter_dist_gpu_in_use", help_text, labels=_LABELS)
             for gpu in found.gpus:
-                series.add_metric(_labels(gpu), gpu.uuid in taken)
-            yield series
+                if {gpu.uuid} <= self._telemetry.processes.keys() & self._telemetry.latest.keys():
+                    series.add_metric(_labels(gpu), gpu.uuid in taken)
+            if series.samples:
+                yield series
 
     def _throttled(self, gpus: tuple[Gpu, ...]) -> Iterator[Metric]:
         name = "jupyter_dist_gpu_throttled"
