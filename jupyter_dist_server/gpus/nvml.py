@@ -129,6 +129,11 @@ class Device:
     parent: str | None = None
     """The UUID of a MIG instance's GPU."""
 
+    @property
+    def label(self) -> str:
+        """What people call it, as that of a `Gpu`."""
+        return str(self.index) if self.mig is None else f"{self.index}:{self.mig}"
+
 
 def devices() -> tuple[list[Device], list[str]] | Failure:
     """List GPUs in PCI bus order, or their MIG instances, and sentences about unusable GPUs."""

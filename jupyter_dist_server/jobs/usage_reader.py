@@ -71,6 +71,9 @@ class Sampler:
             found = [] if isinstance(listed, nvml.Failure) else listed[0]
             self._devices = {device.uuid: device for device in found}
         lost: dict[str, str] = {}
+        told = {uuid: memory_by_pid(one.handle) for uuid, one in self._devices.items()}
+        used = {uuid: rows for uuid, rows in told.items() if not isinstance(rows, nvml.Failure)}
+        elsewhere = self._elsewhere(jobs, used)
         for job in jobs:
             usage = self._store.usage(job)
             for uuid in job.gpu_uuids:
@@ -86,13 +89,42 @@ class Sampler:
                 in_use = 0 if isinstance(memory, nvml.Failure) else int(memory.used)
                 seen = usage.setdefault(uuid, GpuUsage(memory_first=in_use))
                 add_reading(seen, load, in_use, time.time())
+                seen.elsewhere = sorted({*seen.elsewhere, *elsewhere[job.id]})
             self._store.note_usage(job, usage)
         shared = {uuid for job in jobs if job.share is not None for uuid in job.gpu_uuids}
-        told = {uuid: memory_by_pid(self._devices[uuid].handle) for uuid in shared - lost.keys()}
-        used = {uuid: rows for uuid, rows in told.items() if not isinstance(rows, nvml.Failure)}
-        for job, detail in zip(jobs, _gpu_notes(jobs, lost, used), strict=True):
+        used = {uuid: rows for uuid, rows in used.items() if uuid in shared - lost.keys()}
+        for job, note in zip(jobs, _gpu_notes(jobs, lost, used), strict=True):
+            detail = " ".join(filter(None, [note, *elsewhere[job.id].values()]))
             if detail != job.detail:
                 self._store.change([job.id], "state = 'RUNNING'", detail=detail)
+
+    def _elsewhere(self, jobs: list[Job], used: Mapping[str, Memory]) -> dict[int, dict[str, str]]:
+        """Return by job sentences on GPUs, by their labels, that it uses but does not have."""
+        by_id = {str(job.id): job for job in jobs}
+        found: dict[int, dict[str, str]] = {job.id: {} for job in jobs}
+        for uuid, memory in used.items():
+            for pid in memory:
+                with contextlib.suppress(psutil.Error):  # it has ended, or is another user's
+                    job = by_id.get(_job_of(psutil.Process(pid)))
+                    if job and uuid not in job.gpu_uuids:
+                        gpu = self._devices[uuid].label
+                        told = f"Process {pid} uses GPU {gpu}, which {_holder(uuid)}."
+                        found[job.id][gpu] = told
+        return found
+
+
+def _job_of(process: psutil.Process) -> str:
+    """Return the number of the job that a process belongs to, if any."""
+    return process.environ().get(JOB, "").partition(".")[0]
+
+
+def _holder(uuid: str) -> str:
+    """Return words that follow "GPU 0, which"."""
+    for lease in running():
+        if uuid in lease.gpus:
+            whose = f"job {lease.label or lease.job}" if lease.job else f"pool {lease.pool}"
+            return f"belongs to {whose} of {lease.user}"
+    return "the job does not have"
 
 
 def add_reading(seen: GpuUsage, load: int | None, memory: int, now: float) -> None:
@@ -151,7 +183,7 @@ def _overuse(uuid: str, memory: Memory, jobs: list[Job]) -> list[str]:
         with contextlib.suppress(psutil.Error):  # it has ended, or is in another container
             process = psutil.Process(pid)
             try:
-                ours[process.environ().get(JOB, "").partition(".")[0]] += size or 0
+                ours[_job_of(process)] += size or 0
             except psutil.AccessDenied:
                 theirs[process.username()] += size or 0
     said = [

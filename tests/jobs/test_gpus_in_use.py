@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import psutil
 import pytest
+
+from jupyter_dist_server.jobs.usage_reader import EVERY
 
 from ..fake_nvml.build import State
 from ..gpus.test_in_use import GB, HIDDEN, UNKNOWN
@@ -52,3 +55,26 @@ def test_a_mask_has_numbers_where_they_are_certain(queue: Queue, fake_nvml: Stat
     job = queue.submit("--gpu-ids", "0", *printed)
     queue.ended(job)
     assert queue.output(job) == "PCI_BUS_ID GPU-fake-0\n"
+
+
+def test_a_gpu_that_a_job_uses_but_does_not_have_is_named(
+    queue: Queue, fake_nvml: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(EVERY, "0.1")
+    fake_nvml.write(gpus=3, memory=80 * GB)
+    waits = "echo $$ > pid-$JDIST_JOB_ID; while [ ! -e go ]; do sleep 0.05; done"
+    other = queue.submit("--gpu-ids", "0", "sh", "-c", waits)
+    queue.until(other, "RUNNING")
+    job = queue.submit("--gpu-ids", "1", "sh", "-c", waits)
+    file = queue.folder / f"pid-{job}"
+    pid = wait_for(lambda: file.exists() and file.read_text().strip(), "its process")
+    fake_nvml.update(**{"0.process": f"{pid},{GB},0", "2.process": f"{pid},?,0"})
+    user = psutil.Process().username()
+    said = (
+        f"Process {pid} uses GPU 0, which belongs to job {other} of {user}. "
+        f"Process {pid} uses GPU 2, which the job does not have."
+    )
+    wait_for(lambda: queue.show(job)["detail"] == said, "the sentence")
+    (queue.folder / "go").touch()
+    assert "It used GPUs 0, 2, which it did not have." in queue.ended(job)["detail"]
+    assert "which" not in queue.ended(other)["detail"]

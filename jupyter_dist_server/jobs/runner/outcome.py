@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...common.units import name_gpus
 from ..log_reader import LogReader
 from ..store.attempt import GpuUsage
 from ..store.job import Job
@@ -80,6 +81,12 @@ def _out_of_memory(job: Job, begins: Mapping[str, int]) -> str:
         if job.memory and (found := _MEMORY.search(text)):
             return f"Memory ran out (--mem): {found[0].strip()[:_LONGEST]}"
     return ""
+
+
+def other_gpus(usage: Mapping[str, GpuUsage]) -> str:
+    """Name the GPUs that a job used but did not have; empty if there are none."""
+    labels = sorted({label for seen in usage.values() for label in seen.elsewhere})
+    return f"It used {name_gpus(labels)}, which it did not have." if labels else ""
 
 
 def unused_gpus(job: Job, usage: Mapping[str, GpuUsage]) -> str:

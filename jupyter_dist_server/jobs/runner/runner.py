@@ -28,7 +28,7 @@ from ..store.store import Store
 from .descendants import Descendant, alive_after, descendants, names, send, to_warn
 from .job_process import become_job
 from .log_limit import LogLimit
-from .outcome import outcome, unused_gpus
+from .outcome import other_gpus, outcome, unused_gpus
 
 
 class Runner:
@@ -251,7 +251,8 @@ class Runner:
         found = outcome(self.job, code, self._ended_by, told, self._begins)
         details = [found["detail"]]
         with contextlib.suppress(DistError):
-            details.append(unused_gpus(self.job, self._store.usage(self.job)))
+            usage = self._store.usage(self.job)
+            details += [unused_gpus(self.job, usage), other_gpus(usage)]
         if full := [log.path for log in self._log_limits if log.was_full]:
             details.append(f"The disk of {' and '.join(full)} was full: output may be missing.")
         return found | {"detail": " ".join(filter(None, details))}

@@ -33,6 +33,8 @@ class GpuUsage(msgspec.Struct):
     """The attempt in so few points that they are cheap to keep."""
     per_point: int = 1
     """Readings of a point."""
+    elsewhere: list[str] = []
+    """What other GPUs people call that the job used meanwhile; the same for all its GPUs."""
 
 
 class Attempt(msgspec.Struct):
