@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import sys
+import time
+from dataclasses import replace
 
 from ..common.errors import DistError
 from ..common.units import format_gpus
@@ -15,15 +17,20 @@ from ..jobs.store.states import COMPLETED
 from ..jobs.store.store import Store
 from ..jobs.submit.job_options import add_job_options
 from ..jobs.submit.job_request import JobRequest
+from ..jobs.submit.options_in_environment import complete_from
 from ..jobs.submit.prepare_submission import Submission, prepare
 from ..jobs.submit.submission import name_jobs
 from .printing import StoppedNotice, printable
+
+OTHER_COMMANDS = {"queue", "show", "logs", "wait", "history", "cancel", "hold", "release", "info"}
+"""Commands of jdist that people write behind ``jdist submit`` by mistake."""
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``jdist submit``."""
     add_job_options(parser)
     _add_answer_options(parser)
+    parser.add_argument("--wrap", metavar="TEXT", help="run this text in a shell")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="command, or a script")
 
 
@@ -147,6 +154,19 @@ def _tell(options: argparse.Namespace, job: Job, sentence: str) -> None:
         print(f"Job {job.label} {printable(sentence)}", file=sys.stderr)
 
 
+def _keep_input(store: Store) -> str:
+    """Keep a script from standard input in a file, which does not change; return its path."""
+    body = sys.stdin.buffer.read()
+    if not body.strip():
+        hint = "Such as jdist submit python train.py"
+        raise DistError("bad_option", "There is no command.", hint)
+    folder = store.folder / "scripts"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / f"{time.time_ns()}-stdin"
+    path.write_bytes(body)
+    return str(path)
+
+
 def _prepare(options: argparse.Namespace, store: Store) -> Submission:
     if getattr(options, "command", [])[:1] == ["--"]:
         options.command = options.command[1:]
@@ -157,7 +177,24 @@ def _prepare(options: argparse.Namespace, store: Store) -> Submission:
             hint = "Change to another one, or choose one with -D."
             raise DistError("bad_option", "The working directory was deleted.", hint) from error
         folder = os.readlink("/proc/self/cwd")  # FOLDER (deleted), without files
-    asked = prepare(JobRequest.of(options), store, folder)
-    for notice in asked.notices:
+    piped = ""
+    if getattr(options, "wrap", None):
+        if options.command:
+            raise DistError("bad_option", "A job runs a command or what --wrap says, not both.")
+        options.command = ["sh", "-c", options.wrap]
+        options.name = options.name or "wrap"
+    elif getattr(options, "command", None) == [] and not (options.like or sys.stdin.isatty()):
+        options.command = [piped := _keep_input(store)]
+    request = JobRequest.of(options)
+    notices = complete_from(request, os.environ)
+    try:
+        asked = prepare(request, store, folder)
+    except DistError as error:
+        if error.field == "command" and not error.hint and request.command[0] in OTHER_COMMANDS:
+            error.hint = f"Did you mean jdist {' '.join(request.command)}?"
+        raise
+    if asked.job.name == os.path.basename(piped):
+        asked.job = replace(asked.job, name="stdin")
+    for notice in notices + asked.notices:
         print(f"jdist: {printable(notice)}", file=sys.stderr)
     return asked

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Mapping
 
 from ..common.errors import DistError
+from ..common.inside_slurm import is_inside
 from ..common.patience import patience
 from .engine import Node, Program
 
@@ -45,11 +46,11 @@ class Slurm:
 
     def is_around(self, environment: Mapping[str, str]) -> bool:
         """Tell whether an environment is that of a job."""
-        return "SLURM_JOB_ID" in environment and bool(environment.get("SLURM_JOB_NODELIST"))
+        return is_inside(environment) and bool(environment.get("SLURM_JOB_NODELIST"))
 
     def job(self, environment: Mapping[str, str]) -> str:
         """Return the ID of the job; empty if there is none."""
-        return environment.get("SLURM_JOB_ID", "")
+        return environment["SLURM_JOB_ID"] if is_inside(environment) else ""
 
     def nodes(self, environment: Mapping[str, str], python: str) -> list[Node]:
         """Return the nodes of the allocation; raise `DistError` if Slurm does not tell them."""

@@ -9,12 +9,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ..common.inside_slurm import is_inside
 from ..common.protocol.sampler_messages import Inventory
-
-
-def is_inside(environment: Mapping[str, str]) -> bool:
-    """Tell whether an environment is that of a Slurm job."""
-    return "SLURM_JOB_ID" in environment
 
 
 def narrow(inventory: Inventory, environment: Mapping[str, str]) -> Inventory:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
+from ..common.inside_slurm import is_inside
 from ..common.processes.process_ref import boot_id
 from ..common.protocol.sampler_messages import Inventory
-from ..gpus.slurm_job import is_inside
 from .store.store_folder import KEPT_GPUS
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from ..common.files.shared_folder import FOLDER
 from .leases.held_file import name_of
+from .slurm_variables import slurm_variables
 from .store.job import Job, Spec
 from .store.store import Store
 from .variables import GPUS, JOB, KERNEL_FOLDER
@@ -81,7 +82,6 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
     if job.array is not None:
         environment["JDIST_ARRAY_JOB_ID"] = str(job.array)
         environment["JDIST_ARRAY_TASK_ID"] = str(job.task)
-        environment["SLURM_ARRAY_TASK_ID"] = str(job.task)  # scripts read it
     if job.gpus:  # pools in it lease its GPUs from each other, as it has them already
         environment[FOLDER] = str(_folder("leases", job, store))
         environment[GPUS] = ",".join(job.gpu_uuids)
@@ -89,10 +89,10 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
         environment["PET_LOG_DIR"] = str(_folder("torchrun", job, store))
     if job.spec.notebook:
         environment[KERNEL_FOLDER] = str(_kernel_folder(job, environment))
-    environment |= {
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": _mask(job, store),
-    }
+    mask = _mask(job, store)
+    environment |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": mask}
+    if "SLURM_JOB_ID" not in environment:  # else the queue is inside an allocation
+        environment |= slurm_variables(job, store, mask)
     return environment
 
 

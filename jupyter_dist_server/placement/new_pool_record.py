@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..common.errors import DistError
+from ..common.inside_slurm import is_inside
 from ..common.protocol.pool_record import GpuReference, PoolRecord, RankRecord
 from ..common.rank_specs import MAX_RANKS
 from ..gpus import slurm_job
@@ -69,7 +70,7 @@ def _slurm_tasks(environment: Mapping[str, str]) -> int | None:
     several_nodes = environment.get("SLURM_JOB_NUM_NODES", "1") != "1"
     name = "SLURM_NTASKS_PER_NODE" if several_nodes else "SLURM_NTASKS"
     tasks = environment.get(name, "")
-    if not slurm_job.is_inside(environment) or not tasks.isdecimal() or int(tasks) <= 1:
+    if not is_inside(environment) or not tasks.isdecimal() or int(tasks) <= 1:
         return None
     if int(tasks) > MAX_RANKS:
         raise DistError(

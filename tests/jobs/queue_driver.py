@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import psutil
 
@@ -49,7 +50,12 @@ class Queue:
     def run(self, *args: str, code: int = 0) -> str:
         """Run a command; in this process, as Python takes long to start."""
         said = io.StringIO()
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        with (
+            open(os.devnull) as nothing,
+            mock.patch("sys.stdin", nothing),
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
+        ):
             assert main(args) == code, said.getvalue()
         return said.getvalue()
 

@@ -28,7 +28,7 @@ SUBMIT = [
     ["--min-gpu-memory", "much", "-G", "1", "true"],
     ["--share", "true"],
     ["-t", "soon", "true"],
-    ["-t", "0", "true"],
+    ["-t", "0s", "true"],
     ["--begin", "sometime", "true"],
     ["--begin", "25:00", "true"],
     ["-d", "afterok:99", "true"],

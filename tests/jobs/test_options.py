@@ -44,7 +44,7 @@ def test_time_limits_are_written_as_for_slurm(text: str, seconds: float | None) 
     assert read_limit(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "0", "1:2:3:4", "1-", "-5", "1.5", "4000-0"])
+@pytest.mark.parametrize("text", ["", "0s", "1:2:3:4", "1-", "-5", "1.5", "4000-0"])
 def test_what_is_no_time_limit(text: str) -> None:
     with pytest.raises(DistError, match="is not a time limit"):
         read_limit(text)
@@ -202,7 +202,7 @@ def test_gpus_with_too_little_memory_are_not_given(queue: Queue, fake_nvml: Stat
     fake_nvml.write(**{"gpus": 3, "memory": 80 << 30, "0.memory": 24 << 30})
     job = queue.submit("-G", "2", "--min-gpu-memory", "40G", "printenv", "CUDA_VISIBLE_DEVICES")
     assert queue.ended(job)["state"] == "COMPLETED"
-    assert queue.output(job) == "GPU-fake-1,GPU-fake-2\n"
+    assert queue.output(job) == "1,2\n"
     said = queue.run("submit", "-G", "3", "--min-gpu-memory", "40G", "true", code=2)
     assert "The number of GPUs is too large, 3: 2 are suitable." in said
 
@@ -235,7 +235,7 @@ def test_a_job_shares_a_gpu_that_has_the_memory(queue: Queue, fake_nvml: State) 
     share = ["-G", "1", "--share", "--gpu-memory", "40G"]
     job = queue.submit(*share, "printenv", "CUDA_VISIBLE_DEVICES")
     assert queue.ended(job)["state"] == "COMPLETED"
-    assert queue.output(job) == "GPU-fake-1\n"
+    assert queue.output(job) == "1\n"
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_torchrun_starts_a_rank_for_each_gpu_also_twice_at_once(
         wait_for(lambda name=name: not [*store_folder().glob(f"{name}/*")], "the end of both")
     assert [*(queue.folder / "temporary").iterdir()] == [], "torchrun leaves its own there"
     gpus = [one for _, _, shown in told[::2] for one in shown.split(",")]
-    assert sorted(gpus) == [f"GPU-fake-{number}" for number in range(4)]
+    assert sorted(gpus) == ["0", "1", "2", "3"]
 
 
 def start(*args: str) -> subprocess.Popen[str]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import psutil
 
+from ...common.inside_slurm import is_inside
 from ...common.protocol.node_addresses import PoolNode
 
 _LOOPBACK = "lo"
@@ -98,7 +99,7 @@ def _slurm_variables(torchrun: dict[str, str], sizes: list[int]) -> dict[str, st
     Otherwise each rank would have those of the server, and a library that reads them first, such as
     Lightning, would take each for rank 0.
     """
-    if "SLURM_JOB_ID" not in os.environ:
+    if not is_inside(os.environ):
         return {}
     return {
         "SLURM_PROCID": torchrun["RANK"],

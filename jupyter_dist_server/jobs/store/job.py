@@ -55,6 +55,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     notify: str | None = None
     comment: str = ""
     notebook: str = ""
+    submitted_in: str = ""
+    """The folder, if it is not `cwd`."""
     asked: str = ""
     """The request as JSON, without values of variables, to ask for the same again."""
 

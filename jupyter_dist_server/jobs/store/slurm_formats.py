@@ -16,13 +16,15 @@ _LARGEST = 2**60
 _WITH_UNIT = re.compile(r"(\d{1,9})([smhd])")
 _LIMIT = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)i?B?", re.IGNORECASE)
-_SOON = re.compile(r"now(?:\+(\d{1,12})\s*(second|minute|hour|day|week)?s?)?")
+_SOON = re.compile(r"now(?:\s*\+\s*(\d{1,12})\s*(second|minute|hour|day|week)?s?)?")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
-_MOMENTS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
+_MOMENTS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d", "%m/%d/%y", "%m%d%y")
+_TIMES = ("%H:%M", "%H:%M:%S", "%I:%M%p", "%I:%M:%S%p", "%I%p")
+_WORDS = {"midnight": "00:00", "noon": "12:00", "fika": "15:00", "teatime": "16:00"}
 
 
 def read_limit(text: str) -> float | None:
-    """Return the seconds of a time limit; `None` for ``UNLIMITED``.
+    """Return the seconds of a time limit; `None` for ``UNLIMITED`` and 0.
 
     The forms are Slurm's: ``minutes``, ``minutes:seconds``, ``hours:minutes:seconds``,
     ``days-hours``, ``days-hours:minutes``, ``days-hours:minutes:seconds``; beside them ``90s``,
@@ -39,6 +41,8 @@ def read_limit(text: str) -> float | None:
             total = first * 60 + second
         else:
             total = ((days * 24 + first) * 60 + second) * 60 + third
+        if not any((days, first, second, third)):
+            return None
     if 0 < total <= _LONGEST:
         return float(total)
     raise DistError(
@@ -87,10 +91,15 @@ def read_gpu_memory(text: str) -> int:
 def read_moment(text: str, now: float) -> float:
     """Return the seconds since the epoch of a moment: ``now+2hours``, ``18:30``, ``2026-03-01``.
 
-    A time of day that is over is tomorrow's. One that a change of clocks leaves out is the next
-    that exists.
+    The forms are those of ``sbatch --begin``. A time of day that is over is tomorrow's. One that a
+    change of clocks leaves out is the next that exists.
     """
-    text = text.strip()
+    text = _WORDS.get(text.strip().lower(), text.strip())
+    if text.lower() == "today":
+        return now
+    if text.lower() == "tomorrow":
+        day = datetime.fromtimestamp(now) + timedelta(days=1)
+        return day.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     if match := _SOON.fullmatch(text.lower()):
         later = float(int(match[1] or 0) * _SECONDS[match[2] or "second"])
         if later <= _LONGEST:
@@ -98,7 +107,7 @@ def read_moment(text: str, now: float) -> float:
     for form in _MOMENTS:
         with contextlib.suppress(ValueError):
             return datetime.strptime(text, form).timestamp()
-    for form in ("%H:%M", "%H:%M:%S"):
+    for form in _TIMES:
         with contextlib.suppress(ValueError):
             time_of_day = datetime.strptime(text, form).time()
             moment = datetime.combine(datetime.fromtimestamp(now), time_of_day)
@@ -108,7 +117,7 @@ def read_moment(text: str, now: float) -> float:
     raise DistError(
         "bad_time",
         f"“{text}” is not a time at which a job can begin.",
-        "Use now+2hours, HH:MM, YYYY-MM-DD or YYYY-MM-DDTHH:MM[:SS].",
+        "Use now+2hours, HH:MM, noon, tomorrow, YYYY-MM-DD or YYYY-MM-DDTHH:MM[:SS].",
     )
 
 

@@ -162,6 +162,19 @@ class StoreReader(StoreFile):
         """Return how many jobs wait, also held ones, without reading them."""
         return int(self.read("SELECT count(*) FROM jobs WHERE state = 'PENDING'")[0][0])
 
+    def dependencies_of(self, id: int) -> list[tuple[str, str]]:
+        """Return what a job was submitted to start after: labels of jobs, and the types."""
+        rows = self.read(
+            "SELECT type, id, array, task FROM dependencies JOIN jobs ON id = upon WHERE job = ?",
+            id,
+        )
+        return [(label_of(row["id"], row["array"], row["task"]), row["type"]) for row in rows]
+
+    def tasks_of(self, array: int) -> tuple[int, int, int]:
+        """Return how many tasks an array has, and its least and greatest number."""
+        (row,) = self.read("SELECT count(*), min(task), max(task) FROM jobs WHERE array = ?", array)
+        return tuple(row)
+
     def usage(self, job: Job) -> dict[str, GpuUsage]:
         """Return what was read of a job's GPUs in its present attempt, by UUID."""
         rows = self.read(

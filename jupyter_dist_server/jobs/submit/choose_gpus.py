@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ...common.errors import DistError, reading
+from ...common.inside_slurm import is_inside
 from ..store.slurm_formats import read_gpu_memory
 from ..store.store import Store
 from ..variables import JOB
@@ -28,11 +29,10 @@ def choose_gpus(request: JobRequest, store: Store) -> tuple[int, tuple[str, ...]
                 raise DistError("bad_option", f"{option} needs --gpus or --gpu-ids.", field=name)
         return request.gpus or 0, ()
     # Not above: jobs on the CPU do without.
-    from ...gpus import slurm_job
     from ..gpu_list import keep_gpus, kept_gpus
 
     # Where Slurm hides the other GPUs, it also counts from the first that it leaves.
-    kept = None if slurm_job.is_inside(os.environ) else kept_gpus(store.folder)
+    kept = None if is_inside(os.environ) else kept_gpus(store.folder)
     if kept:
         with contextlib.suppress(DistError):
             return _choose(request, kept)
@@ -48,7 +48,7 @@ def _allowed(there: Inventory) -> Inventory:
     from ...gpus import slurm_job
     from ...gpus.cuda_visible_devices import MASK, narrow
 
-    if not slurm_job.is_inside(os.environ):
+    if not is_inside(os.environ):
         return there
     environment = dict(os.environ)
     if JOB in environment:

@@ -7,6 +7,7 @@ import shlex
 from string import Template
 
 from ...common.errors import DistError
+from ..slurm_variables import without_ours
 from .job_request import JobRequest
 
 _NOT_EXPORTED = ("JPY_", "JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "JUPYTER_DIST_JOB", "JDIST_")
@@ -31,21 +32,35 @@ def setup_lines(request: JobRequest, folder: str) -> list[str]:
 
 def chosen_variables(request: JobRequest) -> dict[str, str]:
     """Return the variables that ``--export`` and ``--env`` choose from those of this process."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_EXPORTED)}
-    export = (request.export or "ALL").split(",")
-    least = ("PATH", "HOME", "USER", "LANG", "SHELL")
-    chosen = {name: kept[name] for name in kept if "ALL" in export or name in least}
+    ours = without_ours(os.environ)
+    kept = {name: value for name, value in ours.items() if not name.startswith(_NOT_EXPORTED)}
+    export = _read_export(request.export or "ALL")
+    if export == ["NIL"]:
+        chosen = {name: kept[name] for name in kept if name.startswith(("SLURM_", "SPANK_"))}
+    else:
+        least = ("PATH", "HOME", "USER", "LANG", "SHELL")
+        chosen = {name: kept[name] for name in kept if "ALL" in export or name in least}
     for text in [*export, *(request.env or [])]:
         name, equals, value = text.partition("=")
         if equals and not name:
             raise DistError("bad_option", f"“{text}” names no variable.", "Use K=V to set one.")
         if equals:
             chosen[name] = value
-        elif name in kept:
+        elif name in kept:  # others are passed over, as by Slurm
             chosen[name] = kept[name]
-        elif text not in ("ALL", "NONE"):
+        elif text in (request.env or []):
             raise DistError("bad_option", f"There is no variable {name}.", "Use K=V to set one.")
     return chosen
+
+
+def _read_export(text: str) -> list[str]:
+    """Split at commas, but not within quotation marks."""
+    words = shlex.shlex(text, posix=True, punctuation_chars="")
+    words.whitespace, words.whitespace_split, words.commenters, words.escape = ",", True, "", ""
+    try:
+        return list(words)
+    except ValueError as error:
+        raise DistError("bad_option", f"--export: {error}.", "Close the quotation mark.") from error
 
 
 def kernel_names() -> dict[str, str]:

@@ -29,6 +29,7 @@ from .job_environment import chosen_variables, kernel_environment, setup_lines
 from .job_options import Parser, add_job_options
 from .job_request import JobRequest, complete_like
 from .script_directives import read_directives
+from .scripts_of_slurm import check_script
 from .submission import (
     check_count,
     check_parameters,
@@ -137,7 +138,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     with reading("begin"):
         begin = slurm.read_moment(request.begin, time.time()) if request.begin else None
     with reading("mem"):
-        memory = slurm.read_size(request.mem) if request.mem else 0
+        memory = slurm.read_size(request.mem) or usable_memory() if request.mem else 0
     with reading("time"):
         limit = slurm.read_limit(request.time) if request.time else None
         limit = allowed_limit(limit, bool(request.time))
@@ -168,6 +169,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         notify=request.notify,
         comment=request.comment or "",
         notebook=request.notebook or "",
+        submitted_in="" if folder == chdir else folder,
         asked=json.dumps(request.again(folder, chdir, script)),
     )
     with reading("gpus"):
@@ -199,6 +201,9 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         with reading("kernel"):
             is_command = not request.notebook
             environment |= kernel_environment(request.kernel, environment, is_command=is_command)
+    if script and script.suffix != ".py":
+        text = script.read_text("utf-8", errors="replace")
+        check_script(script.name, text, environment, notices)
     if not dependencies:  # a job before it could bring what is missing
         may_bring = copies, any(rows), request.torchrun, request.kernel, job.spec.setup
         _check_launch(job.spec, environment, is_known=not any(may_bring))
@@ -248,7 +253,10 @@ def _check_launch(spec: Spec, environment: dict[str, str], *, is_known: bool) ->
     is_name = is_known and "/" not in program
     if is_name and find_program(program, environment, spec.cwd) is None:
         message = f"There is no file {program} here, and no program of that name in PATH."
-        raise DistError("bad_script", message, field="command")
+        hint = ""
+        if len(spec.argv) == 1 and " " in program:
+            hint = f"Leave out the quotation marks: jdist submit {program}"
+        raise DistError("bad_script", message, hint, field="command")
 
 
 def signal_number(name: str) -> int:

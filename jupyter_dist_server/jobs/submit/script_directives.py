@@ -12,6 +12,8 @@ from ...common.errors import DistError
 from ..schedule.may_start import ANY
 from .job_options import Parser, add_job_options
 
+BYTE_ORDER_MARK = "\ufeff"
+"""Editors on Windows begin a file with it; neither Linux nor a shell can read it."""
 _LINE = re.compile(r"#(SBATCH)\s+(.*)|#\s*(JDIST|GFLOW)\s+(.*)")
 """``# SBATCH``, with a space, is a comment for Slurm, too."""
 _IGNORED = """
@@ -52,9 +54,11 @@ _TASKS = ("-n", "--ntasks", "--ntasks-per-node")
 _ALREADY_SO = ("--no-requeue", "--no-auto-cancel")
 
 
-class _Directive(NamedTuple):
+class Directive(NamedTuple):
+    """One option in a script."""
+
     where: str
-    """The script and the line."""
+    """The script and the line; or the variable."""
     kind: str
     name: str
     values: list[str]
@@ -64,13 +68,15 @@ class _Directive(NamedTuple):
 def read_directives(path: Path) -> tuple[list[str], list[str]]:
     """Return the options in a script, and a sentence on each that is not used."""
     try:
-        lines = path.read_text(errors="surrogateescape").splitlines()
+        text = path.read_text("utf-8", errors="surrogateescape")
     except OSError as error:
         raise DistError("bad_script", f"{path} cannot be read: {error.strerror}.") from error
-    found: list[_Directive] = []
-    for line in lines:
-        if line.strip() and not line.startswith("#"):
-            break
+    found: list[Directive] = []
+    lines = text.removeprefix(BYTE_ORDER_MARK).splitlines()
+    commands = (n for n, line in enumerate(lines) if line.strip() and not line.startswith("#"))
+    end = next(commands, len(lines))
+    late = [n for n, line in enumerate(lines[end:], end + 1) if _LINE.match(line)]
+    for line in lines[:end]:
         if match := _LINE.match(line):
             kind, where = match[1] or match[3], f"{path.name}, “{line}”"
             try:
@@ -82,11 +88,20 @@ def read_directives(path: Path) -> tuple[list[str], list[str]]:
                     hint = f"Begin that with #{kind}, too."
                 raise DistError("bad_script", f"{where}: {why}", hint) from error
             if kind == "JDIST":
-                found.append(_Directive(where, kind, "", words))
+                found.append(Directive(where, kind, "", words))
             else:
                 found += _split(where, kind, words)
-    options: list[str] = []
     notices: list[str] = []
+    if late:
+        numbers = f"Line{'s' * (len(late) > 1)} {', '.join(map(str, late))} of {path.name}"
+        are = "are" if len(late) > 1 else "is"
+        notices.append(f"{numbers} {are} not used: options come before the first command.")
+    return our_options(found, notices), notices
+
+
+def our_options(found: list[Directive], notices: list[str]) -> list[str]:
+    """Return directives as options of ours; add a sentence on each that is not used."""
+    options: list[str] = []
     parser = Parser(add_help=False)
     add_job_options(parser)
     for one in _of_all_tasks(found, notices):
@@ -99,10 +114,10 @@ def read_directives(path: Path) -> tuple[list[str], list[str]]:
             message = f"{one.where}: jdist submit does not know “{unknown[0]}”."
             raise DistError("bad_script", message, "“jdist submit -h” lists its options.")
         options += made
-    return options, notices
+    return options
 
 
-def _split(where: str, kind: str, words: list[str]) -> Iterator[_Directive]:
+def _split(where: str, kind: str, words: list[str]) -> Iterator[Directive]:
     names, unused = _NAMES[kind], _UNUSED[kind]
     while words:
         name, equals, value = words.pop(0).partition("=")
@@ -111,10 +126,10 @@ def _split(where: str, kind: str, words: list[str]) -> Iterator[_Directive]:
         values = [value] if equals else []
         while not equals and words and not words[0].startswith("-"):
             values.append(words.pop(0))
-        yield _Directive(where, kind, name, values)
+        yield Directive(where, kind, name, values)
 
 
-def _translate(one: _Directive, notices: list[str]) -> list[str]:
+def _translate(one: Directive, notices: list[str]) -> list[str]:
     """Return an option of others as ours, or none, and add a sentence if it is not used."""
     new = _NAMES[one.kind].get(one.name, one.name)
     made = [new, *one.values] if isinstance(new, str) else new(" ".join(one.values))
@@ -126,7 +141,7 @@ def _translate(one: _Directive, notices: list[str]) -> list[str]:
     return [] if one.name in _ALREADY_SO else made
 
 
-def _of_all_tasks(found: list[_Directive], notices: list[str]) -> list[_Directive]:
+def _of_all_tasks(found: list[Directive], notices: list[str]) -> list[Directive]:
     """Replace the GPUs and cores of each task by those of all tasks."""
     given = {one.name: " ".join(one.values) for one in found if one.kind == "SBATCH"}
     if given.keys() & {"-G", "--gpus"}:
@@ -155,12 +170,14 @@ def _gpus(value: str) -> list[str]:
 
 
 def _gres(value: str) -> list[str] | None:
-    """Read ``gpu``, ``gpu:2`` or ``gpu:a100:2`` among resources unknown here."""
+    """Read ``gpu``, ``gpu:2``, ``gpu:a100:2`` or ``shard:20`` among resources unknown here."""
     for one in value.split(","):
         kind, _, rest = one.partition(":")
+        count = rest.rpartition(":")[2]
         if kind == "gpu":
-            count = rest.rpartition(":")[2]
             return ["--gpus", count if count.isdecimal() else "1"]
+        if kind == "shard":  # a shard is 1 GiB here
+            return ["--gpus", "1", "--share", "--gpu-memory", f"{count or 1}G"]
     return None
 
 

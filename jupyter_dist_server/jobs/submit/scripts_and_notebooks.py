@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import importlib.util
 import os
 import sys
@@ -33,7 +34,7 @@ def is_binary(path: Path) -> bool:
 def check_start(script: Path, *, is_certain: bool) -> None:
     """Refuse a script with DOS line breaks, or without its interpreter if that `is_certain`."""
     with script.open("rb") as file:
-        line = file.readline(_LONGEST_COPY)
+        line = file.readline(_LONGEST_COPY).removeprefix(codecs.BOM_UTF8)
     # Python itself reads such lines.
     if line.endswith(b"\r\n") and (line.startswith(b"#!") or script.suffix != ".py"):
         message = f"{script.name} has DOS line breaks (\\r\\n)."
@@ -58,6 +59,8 @@ def keep_copy(store: Store, script: Path, is_script: bool) -> str:
         raise DistError("bad_script", f"{script} cannot be read: {error.strerror}.") from error
     if len(body) > _LONGEST_COPY:
         raise DistError("bad_script", f"{script} is longer than 64 MiB.")
+    if is_script:
+        body = body.removeprefix(codecs.BOM_UTF8)
     if is_script and not body.startswith(b"#!"):
         body = b"#!/bin/bash\n" + body
     folder = store.folder / "scripts"

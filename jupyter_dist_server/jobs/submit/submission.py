@@ -98,18 +98,17 @@ def read_array(text: str) -> tuple[list[int], int | None]:
     """Return an array's task numbers, and how many run at once: ``1-9``, ``0-15:4``, ``1,3%2``."""
     listed, percent, most = text.partition("%")
     tasks: list[int] = []
-    for part in listed.split(","):
-        if not (match := _ARRAY.fullmatch(part.strip())) or match[3] == "0":
-            break
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last - first > MOST:
-            break
-        tasks += range(first, last + 1, int(match[3] or 1))
-    else:
-        if tasks and (not percent or (most.isdigit() and int(most) > 0)):
-            return sorted(set(tasks)), int(most) if percent else None
     hint = f"Use 0-9, 1,3,5 or 0-99%4 (at most 4 at once); at most {MOST:,} tasks."
-    raise DistError("bad_array", f"“{text}” is not a list of tasks.", hint)
+    for part in listed.split(","):
+        match = _ARRAY.fullmatch(part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if not match or match[3] == "0" or not 0 <= last - first <= MOST:
+            where = "" if part == text else f" in “{text}”"
+            raise DistError("bad_array", f"“{part}”{where} is not a list of tasks.", hint)
+        tasks += range(first, last + 1, int(match[3] or 1))
+    if percent and not (most.isdigit() and int(most) > 0):
+        raise DistError("bad_array", f"“%{most}” in “{text}” is no number of tasks.", hint)
+    return sorted(set(tasks)), int(most) if percent else None
 
 
 def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], bool]:
