@@ -152,7 +152,7 @@ describe('StartForm', () => {
     expect(input('GPU 2').parentElement?.title).toMatch('python, pid 812, bob');
     use({}, [], true);
     expect(input('GPU 2').disabled).toBe(true);
-    expect(chip()).toBe('GPU 20 %in use, not visible');
+    expect(chip()).toBe('GPU 20 %in use');
     expect(input('GPU 2').parentElement?.title).toMatch('used by python');
   });
 

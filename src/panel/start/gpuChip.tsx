@@ -70,7 +70,7 @@ export function GpuChip(props: IGpuChipProps): JSX.Element {
           : users.length
             ? sayUserShortly(users[0])
             : isUnseen
-              ? trans.__('in use, not visible')
+              ? trans.__('in use')
               : sayFree(gpu, reading)}
       </span>
     </label>
