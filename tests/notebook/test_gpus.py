@@ -128,7 +128,7 @@ def test_status_shows_ranks_and_who_has_the_other_gpus(notebook: Notebook, gpus:
     assert rows["0"] == ["NVIDIA H100", "0 %", "0 B / 80 GiB", "35 °C", "this pool, rank 0"]
     assert rows["1"][1] == "–", "what the driver does not tell is not 0"
     assert rows["2"][1:4] == ["64 %", "31 GiB / 80 GiB", "84 °C"]
-    assert rows["2"][4].startswith("python")
+    assert rows["2"][4].startswith("used by python")
     assert f", pid {stranger.pid}, user " in rows["2"][4]
     assert rows["3"][4].startswith("b.ipynb, user ")
 
