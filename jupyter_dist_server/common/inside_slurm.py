@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-OURS = "jdist"
+OURS = "jupyter-dist-queue"
 """``SLURM_CLUSTER_NAME`` in jobs of our queue, whose scripts may read Slurm's variables."""
 
 
