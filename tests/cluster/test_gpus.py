@@ -109,7 +109,7 @@ async def test_gpus_of_other_nodes_are_sampled_while_somebody_looks(
     uuids = [rank["gpu"]["uuid"] for rank in pool["ranks"]]
     assert uuids == ["GPU-n1-0", "GPU-n1-1", "GPU-n2-0", "GPU-n2-1"]
     assert is_leased(hosts, "GPU-n2-0") and is_leased(hosts, "GPU-n2-1")
-    tell(hosts, 2, "1.utilization=77\nmemory_used=1073741824\n")
+    tell(hosts, 2, "1.utilization=77\nmemory_used=268435456\n")
     async with server.look("gpus") as stream:
         frame = await read_until(stream, lambda f: f["type"] == "gpus" and f["nodes"])
         here = [gpu["uuid"] for gpu in frame["inventory"]["gpus"]]
