@@ -17,6 +17,7 @@ from .store.job import Job
 from .store.store import Store
 
 _READ = re.compile(r"\$\{?(SLURM[A-Z]*_\w+)")
+_SET = re.compile(r"\b(SLURM[A-Z]*_\w+)=")
 _ALWAYS = [
     "SLURM_JOB_ID",
     "SLURM_JOBID",
@@ -66,4 +67,5 @@ def without_ours(environment: Mapping[str, str]) -> dict[str, str]:
 
 def missing_variables(script: str, environment: Mapping[str, str]) -> list[str]:
     """Return the variables of Slurm that a script reads and that nobody sets."""
-    return sorted({*_READ.findall(script)} - NAMES - environment.keys())
+    own = {*_SET.findall(script)}
+    return sorted({*_READ.findall(script)} - own - NAMES - environment.keys())

@@ -116,6 +116,7 @@ class JupyterDistApp(ExtensionApp):
         JUPYTER_DIST_PATIENCE in the server's environment, or 1.""",
     )
     unseen_memory = Float(
+        512.0,
         min=0.0,
         config=True,
         help="""MiB that processes which nobody can see may use of a GPU that counts as free: the

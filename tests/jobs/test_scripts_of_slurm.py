@@ -42,6 +42,7 @@ def test_the_variables_that_scripts_read_are_set(queue: Queue, fake_nvml: State)
 cd $SLURM_SUBMIT_DIR; mkdir -p out/$SLURM_JOB_ID; pwd; ls out
 echo $OMP_NUM_THREADS $SLURM_CPUS_PER_TASK $SLURM_CPUS_ON_NODE $SLURM_JOBID $SLURM_JOB_NAME
 echo $SLURM_GPUS $SLURM_GPUS_ON_NODE $SLURM_JOB_GPUS $SLURM_SUBMIT_HOST $SLURMD_NODENAME
+SLURM_OWN=1; echo ${SLURM_OWN}
 echo ${SLURM_JOB_NODELIST} ${SLURM_PROCID-none} ${SLURM_NTASKS-none} ${SLURM_LOCALID-none}""")
     said = queue.run("submit", "-o", f"{here}/out-%j", "-c", "1", "--gpu-ids", "1,2", "job.sh")
     assert said.splitlines()[0] == (
@@ -54,6 +55,7 @@ echo ${SLURM_JOB_NODELIST} ${SLURM_PROCID-none} ${SLURM_NTASKS-none} ${SLURM_LOC
         "1",
         "1 1 1 job.sh",
         f"2 2 1,2 {host} {host}",
+        "1",
         f"{host} none none none",
     ]
 
