@@ -37,8 +37,10 @@ class InterruptedLoop(LoopThread):
         busy = threading.Event()
         self.call(busy.wait)
         future = super().submit(work)
-        signal.raise_signal(signal.SIGINT)
-        busy.set()
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            busy.set()
         return future
 
 
@@ -71,14 +73,18 @@ def test_a_stop_before_the_cell_has_begun_stops_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("later", [False, True], ids=["as it is handed over", "later"])
 def test_a_stop_before_a_start_is_known_leaves_nothing_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: bool
 ) -> None:
     """A traceback was shown, and GPUs could stay leased that a thread had just taken."""
-    control, spread = LocalControl(LoopThread()), pool_manager.spread
+    loop = InterruptedLoop()
+    control, spread = LocalControl(loop), pool_manager.spread
+    loop.armed = not later
 
     def stopped_meanwhile(*arguments: Any) -> Any:
-        os.kill(os.getpid(), signal.SIGINT)
+        if later:
+            os.kill(os.getpid(), signal.SIGINT)
         return spread(*arguments)
 
     monkeypatch.setattr(pool_manager, "spread", stopped_meanwhile)

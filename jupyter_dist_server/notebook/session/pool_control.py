@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from copy import deepcopy
 from pathlib import Path
 
@@ -47,6 +47,7 @@ class LocalControl:
     def __init__(self, loop: LoopThread) -> None:
         self._loop = loop
         self._manager = PoolManager(keep_warm=float(os.environ.get(KEEP_WARM, DEFAULT_KEEP_WARM)))
+        self._starting: asyncio.Future[Pool] | None = None
 
     def find(self) -> PoolRecord | None:
         """Return the pool that this kernel started."""
@@ -57,12 +58,12 @@ class LocalControl:
 
     def start(self, request: PoolRequest) -> PoolRecord:
         """Begin to start a pool."""
-        starting = self._loop.submit(self._create(request))
-        try:
-            return starting.result()
+        self._starting = None
+        try:  # an interrupt may come before `submit` returns, when the start has begun
+            return self._loop.submit(self._create(request)).result()
         except KeyboardInterrupt:
             # It ends when it can: a thread may be leasing GPUs for it.
-            ending = self._loop.submit(self._end(starting))
+            ending = self._loop.submit(self._end())
             if not wait([ending], timeout=patience.program).done:
                 raise DistError(
                     "start_cancelled",
@@ -74,11 +75,13 @@ class LocalControl:
             raise start_cancelled() from None
 
     async def _create(self, request: PoolRequest) -> PoolRecord:
-        return deepcopy((await self._manager.create(request)).record)
+        self._starting = asyncio.ensure_future(self._manager.create(request))
+        return deepcopy((await self._starting).record)
 
-    async def _end(self, starting: Future[PoolRecord]) -> None:
-        with contextlib.suppress(DistError):  # it has not started
-            await self._manager.get((await asyncio.wrap_future(starting)).id).stop()
+    async def _end(self) -> None:
+        if self._starting:
+            with contextlib.suppress(DistError):  # it has not started
+                await (await self._starting).stop()
 
     def wait(self, record: PoolRecord, seconds: float) -> PoolRecord:
         """Return the pool's record once it is newer than `record`, or after some seconds."""
