@@ -37,6 +37,9 @@ _JSON = {
     "and `next` where it starts and ends, `size` of the file, and `replaced` if the file is "
     "another one than before",
     "`run`": "the job on the first line, pieces as of `logs`, the job at its end on the last line",
+    "`drain`, `undrain`, `reserve`, `reservations`": "list of what is drained and reserved: `gpus` "
+    "(UUIDs), `by`, `why`, `start`, `end`, `id` of a reservation, `users`, `groups`; without empty "
+    "fields",
     "`doctor`": "list of what was looked at: `ok`, `what`, `remedy`",
     "`service`": "`installed`; `said`: sentences",
 }

@@ -15,12 +15,13 @@ from pathlib import Path
 from ..common.errors import DistError
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.files.shared_folder import owner_notice
+from ..common.policy import read_policy
 from ..common.units import format_gpus
+from ..common.users import name_of
 from ..gpus.readers.gpu_reader import read_gpus
-from ..jobs.admin_policy import read_policy
 from ..jobs.file_changes import Wake
 from ..jobs.launch import take_lock
-from ..jobs.leases.held_file import name_of
+from ..jobs.rules.closures import closures
 from ..jobs.stopped_processes import stopped_dispatcher, stopped_runners
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import filesystem, on_network, other_machines
@@ -178,8 +179,9 @@ def dispatcher(store: Store) -> Finding:
 
 
 def policy() -> Iterator[Finding]:
-    """Check the administrator's time limits."""
-    _, wrong = read_policy()
-    if wrong:
-        remedy = 'The administrator can correct it, such as to max_time = "2-00:00:00".'
-        yield Finding(False, wrong, remedy)
+    """Check the administrator's policy, and what is drained and reserved."""
+    for wrong in (read_policy()[1], closures()[1]):
+        if wrong:
+            yield Finding(
+                False, wrong, "The administrator can correct it; see docs/administrators.md."
+            )

@@ -11,6 +11,7 @@ from ..common.units import format_bytes
 from ..gpus.in_use import GpuUse, in_use
 from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.leases.lease import GpuLease, holders
+from ..jobs.rules.rules import closed_gpus
 from ..jobs.schedule.overview import overview
 from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.store import Store
@@ -27,6 +28,7 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
     seen = read_gpus()
     leases = holders(seen.inventory)
     uses = in_use(seen, leases)
+    closed = {uuid: one.words for uuid, one in closed_gpus(seen.inventory).items()}
     idle = idle_since(store)
     if options.json:
         gpus = [
@@ -39,6 +41,7 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
                 "memory_total": gpu.memory_total,
                 "leaseholder": msgspec.to_builtins(leases.get(gpu.uuid)),
                 "in_use": str(uses.get(gpu.uuid, "")),
+                "closed": closed.get(gpu.uuid, ""),
                 "used_by": msgspec.to_builtins(uses.get(gpu.uuid, GpuUse()).processes),
                 "idle_since": idle.get(gpu.uuid),
                 "ends_by": _ends_by(leases.get(gpu.uuid)),
@@ -55,8 +58,10 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
         sample = seen.samples.get(gpu.uuid, {})
         used, load = sample.get("memory_used"), sample.get("utilization")
         who = leases.get(gpu.uuid)
-        free = str(uses.get(gpu.uuid, "free"))
-        leaseholder = f"{who.user or 'another program'} {who.notebook or ''}" if who else free
+        use, shut = str(uses.get(gpu.uuid, "")), closed.get(gpu.uuid, "")
+        if who:
+            use = f"{who.user or 'another program'} {who.notebook or ''}".rstrip()
+        leaseholder = "; ".join(filter(None, [use, shut])) or "free"
         since, rest = who and who.since, idle.get(gpu.uuid)
         moments = [write_moment(at) if at else "" for at in (since, rest, _ends_by(who))]
         total = gpu.memory_total  # 0 of a GPU that uses the host's

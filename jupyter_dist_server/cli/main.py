@@ -34,6 +34,10 @@ COMMANDS = {
     "release": ("cancel_and_update", "Let held jobs start."),
     "requeue": ("cancel_and_update", "Start jobs again that have ended."),
     "update": ("cancel_and_update", "Change jobs."),
+    "drain": ("close_gpus", "Keep new work from GPUs; for administrators."),
+    "undrain": ("close_gpus", "Let new work have drained GPUs again."),
+    "reserve": ("close_gpus", "Keep GPUs free for some users for a time; for administrators."),
+    "reservations": ("close_gpus", "Show reserved and drained GPUs, or end reservations."),
     "doctor": ("doctor", "Find what threatens jobs on this machine."),
     "service": ("service", "Have waiting jobs start after a restart of the machine."),
 }

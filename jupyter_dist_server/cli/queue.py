@@ -17,9 +17,9 @@ import msgspec
 from ..common.errors import DistError
 from ..common.rank_specs import format_ranks
 from ..common.units import write_limit
+from ..common.users import name_of
 from ..jobs.job_end import recover
 from ..jobs.launch import ensure, ensure_sampler
-from ..jobs.leases.held_file import name_of
 from ..jobs.schedule.board import POOL
 from ..jobs.schedule.overview import Row, overview
 from ..jobs.store.slurm_formats import write_moment

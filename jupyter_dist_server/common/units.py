@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from .errors import DistError
 
 if TYPE_CHECKING:
     from .protocol.pool_record import RankRecord
 
+LONGEST = 10 * 365 * 86400.0
+"""Seconds of a limit, or until a begin, at most: dates end somewhere."""
 _UNITS = ("KiB", "MiB", "GiB", "TiB")
+_WITH_UNIT = re.compile(r"(\d{1,9})([smhd])")
+_LIMIT = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
 
 
 def format_bytes(size: float) -> str:
@@ -52,6 +59,36 @@ def write_limit(seconds: float | None) -> str:
     if days:
         return f"{days}-{hours:02}:{minutes:02}:{rest:02}"
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def read_limit(text: str) -> float | None:
+    """Return the seconds of a time limit; `None` for ``UNLIMITED`` and 0.
+
+    The forms are Slurm's: ``minutes``, ``minutes:seconds``, ``hours:minutes:seconds``,
+    ``days-hours``, ``days-hours:minutes``, ``days-hours:minutes:seconds``; beside them ``90s``,
+    ``30m``, ``2h`` and ``1d``.
+    """
+    if text.upper() in ("UNLIMITED", "INFINITE"):
+        return None
+    total = 0
+    if match := _WITH_UNIT.fullmatch(text.strip()):
+        total = int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+    elif match := _LIMIT.fullmatch(text.strip()):
+        days, first, second, third = (int(match[i] or 0) for i in (1, 2, 3, 4))
+        if match[1] is None and match[4] is None:  # minutes, and perhaps seconds
+            total = first * 60 + second
+        else:
+            total = ((days * 24 + first) * 60 + second) * 60 + third
+        if not any((days, first, second, third)):
+            return None
+    if 0 < total <= LONGEST:
+        return float(total)
+    raise DistError(
+        "bad_time",
+        f"“{text}” is not a time limit.",
+        "Use minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS, at most 10 years; such as 90, "
+        "1-12:00:00, or 30m.",
+    )
 
 
 def name_gpus(labels: Iterable[str]) -> str:

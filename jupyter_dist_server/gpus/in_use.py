@@ -1,7 +1,8 @@
 """Whether a GPU that nobody leases is in use, by whom, and how sure that is.
 
 What cannot be seen counts as in use: memory that no listed process has, a process whose memory is
-not known, and a GPU that tells neither. ``JUPYTER_DIST_UNSEEN_MEMORY`` changes that.
+not known, and a GPU that tells neither. ``JUPYTER_DIST_UNSEEN_MEMORY`` changes that, and a line of
+the administrator's policy.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..common.policy import read_policy
 from ..common.protocol.sampler_messages import PROCESSES
 from ..common.units import format_bytes
 
@@ -108,6 +110,8 @@ def most_unseen() -> float:
     if text:
         wrong = f"{UNSEEN} is {text!r}, not a number of MiB: the default is used."
         warnings.warn(wrong, stacklevel=1)
+    if (allowed := read_policy()[0].unseen_memory) is not None:
+        return allowed * 2**20
     # The desktop of Windows is not listed.
     return (2048 if "microsoft" in platform.release().lower() else 512) * 2**20
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ..common.files.own_files import own
 from ..common.files.shared_folder import folder as lease_folder
+from ..common.policy import watched_folder
 from ..common.processes.process_ref import boot_id
 from ..common.protocol.leaseholder import Leaseholder
 from ..gpus.gpu_state import GpuState
@@ -86,6 +87,7 @@ class Dispatcher:
                 if self._store.is_newer():
                     _LOG.warning("A newer version has changed the format of the queue")
                     return False
+                wake.watch(watched_folder())  # another one, once the policy has a folder
                 wait = self.once()
                 if self._store.is_starting():
                     look = self._zygote.end_if_stopped()
@@ -141,6 +143,8 @@ class Dispatcher:
         self._tell(pending, found, wanted, there)
         untils = [one.until - now for one in found.values() if one.until is not None]
         clocks = [min(*untils, 60.0)] if untils else []  # a wait does not count a suspend
+        if (change := there.machine.rules.next_change(now)) is not None:
+            clocks.append(min(change - now, 60.0))
         if (late := self._trust.note(boards, wanted)) is not None:
             clocks.append(late)
         if failed:

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ..common.files.shared_folder import FOLDER
-from .leases.held_file import name_of
+from ..common.users import name_of
 from .slurm_variables import slurm_variables
 from .store.job import Job, Spec
 from .store.store import Store

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 import msgspec
 
 from ..common.errors import DistError
-from ..common.units import format_gpus
-from .admin_policy import allowed_limit
+from ..common.policy import allowed_limit
+from ..common.units import format_gpus, read_limit
 from .job_command import with_name
 from .job_end import start_again
 from .launch import ensure
 from .runner.descendants import descendants_of, send
 from .schedule.may_start import HELD
 from .store.job import Job
-from .store.slurm_formats import check_grace, check_priority, read_limit
+from .store.slurm_formats import check_grace, check_priority
 from .store.states import ACTIVE, CANCELLED, ENDED, NOT_STARTED, PENDING
 from .store.store import Store
 

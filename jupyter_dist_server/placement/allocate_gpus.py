@@ -16,22 +16,24 @@ import psutil
 
 from ..common.errors import DistError
 from ..common.files.shared_folder import folder, owner_notice
+from ..common.policy import watched_folder
 from ..common.processes.process_ref import ProcessRef, until_ended
 from ..common.protocol.leaseholder import Leaseholder
 from ..common.protocol.offers import InLine
 from ..common.protocol.pool_record import PoolRecord
+from ..common.users import name_of
 from ..gpus.cuda_visible_devices import counts_differ, hides_all
 from ..gpus.gpu_state import GpuState
 from ..gpus.in_use import GpuUse, in_use
 from ..gpus.inventory import Inventory
 from ..gpus.readers.read_gpu_state import read_gpu_state
 from ..jobs.file_changes import Wake
-from ..jobs.leases.held_file import name_of
-from ..jobs.leases.lease import GpuLease, GpuTaken, Lease, holders
+from ..jobs.leases.lease import GpuTaken, Lease, holders
 from ..jobs.schedule.board import POOL, Board, Posted, order_lock, posted
+from ..jobs.schedule.limits import Running
 from ..jobs.schedule.situation import Situation, Waiting, first, situation, where_in_line
 from ..jobs.schedule.trust import Trust
-from ..jobs.schedule.wants import Want
+from ..jobs.schedule.wants import Machine, Want
 from .conflicts import foreign, may_be_ending, unavailable
 from .gpu_policies import candidates
 from .new_pool_record import Allocation, allowed, environment_of, number_of_ranks, place_ranks
@@ -69,8 +71,9 @@ class Allocator:
         self._head_since = math.inf
         """Since when we are the first in line, but do not fit."""
         self._late: float | None = None
-        """Seconds after which waiting processes before us that take nothing are passed over."""
-        self._leases: Mapping[str, GpuLease] = {}
+        """Seconds after which to look again: waiting processes before us that take nothing are
+        passed over then, or other GPUs are closed."""
+        self._there = Situation(Machine(), [], [], {}, 0.0)
         self._ahead: list[Waiting] = []
         """The waiting jobs and pools that come before us."""
         self._line: InLine | None = None
@@ -93,7 +96,7 @@ class Allocator:
             samples, uses = self._seen.samples, in_use(self._seen)
 
             def reasons(request: PoolRequest) -> dict[str, str]:
-                return unavailable(request, self._leases, uses, self._ahead)
+                return self._reasons(request, uses)
 
             raise with_offers(
                 error, self._request, self._inventory, samples, reasons, self._line
@@ -114,7 +117,7 @@ class Allocator:
         until, read_at = time.monotonic() + self._request.wait, -math.inf
         reason, line = "", None
         self._queued = time.time()
-        wake = Wake([folder()])
+        wake = Wake([folder(), watched_folder()])
         with closing(self._board), closing(wake):
             while True:
                 self._show()
@@ -199,10 +202,30 @@ class Allocator:
         wanted = there.plan()
         is_head = wanted.head is not None and wanted.head.id == want.id
         self._head_since = min(self._head_since, time.time()) if is_head else math.inf
-        self._late = self._trust.note(boards, wanted)
+        change = there.machine.rules.next_change(there.now)
+        waits = (self._trust.note(boards, wanted), change and change - there.now)
+        self._late = min((wait for wait in waits if wait is not None), default=None)
         self._line = where_in_line(there, wanted, want)
-        self._leases, self._ahead = there.leases, first(there, wanted, want)
-        return unavailable(self._request, self._leases, uses, self._ahead)
+        self._there, self._ahead = there, first(there, wanted, want)
+        return self._reasons(self._request, uses)
+
+    def _reasons(self, request: PoolRequest, uses: Mapping[str, GpuUse]) -> dict[str, str]:
+        """Tell why GPUs are not available, as `unavailable` does, and by the rules."""
+        there, want = self._there, self._want()
+        rules = there.machine.rules
+        uuids = sorted(there.machine.gpus, key=lambda uuid: uuid not in (want.only or ()))
+        closed = {
+            uuid: found
+            for uuid in uuids
+            if (found := rules.closure(uuid, want.user, there.now, want.limit))
+        }
+        reasons = unavailable(request, there.leases, uses, self._ahead, closed)
+        running = Running(rules.policy, there.held)
+        left = running.gpus_left(want.user)
+        if left < len(uuids) and (exceeded := running.exceeded(want.user, int(left) + 1)):
+            free = [uuid for uuid in uuids if uuid not in reasons]
+            reasons |= dict.fromkeys(free[int(left) :], f"not for you now: {exceeded[1]}")
+        return reasons
 
     def _situation(self, uses: Mapping[str, GpuUse]) -> tuple[Want, list[Posted], Situation]:
         want = self._want()
@@ -214,7 +237,8 @@ class Allocator:
     def _may_fit(self) -> bool:
         """Tell whether nothing but, perhaps, processes without a lease is in the way."""
         want, _, there = self._situation({})
-        reasons = unavailable(self._request, there.leases, {}, first(there, there.plan(), want))
+        self._there, self._ahead = there, first(there, there.plan(), want)
+        reasons = self._reasons(self._request, {})
         request = replace(self._request, min_free_memory=None)
         with suppress(GpusTaken):
             place_ranks(request, self._inventory, self._seen.samples, reasons)

@@ -10,6 +10,7 @@ import psutil
 from ..common.protocol.sampler_messages import GpuProcess
 from ..gpus.in_use import GpuUse
 from ..jobs.leases.lease import GpuLease
+from ..jobs.rules.closures import Closure
 from ..jobs.schedule.situation import Waiting
 from .requests.request import PoolRequest
 
@@ -19,6 +20,7 @@ def unavailable(
     leases: Mapping[str, GpuLease],
     uses: Mapping[str, GpuUse],
     line: Iterable[Waiting],
+    closed: Mapping[str, Closure],
 ) -> dict[str, str]:
     """Tell which GPUs a request cannot get, and why: by UUID, in words after "GPU 1 is"."""
     found = {}
@@ -28,6 +30,7 @@ def unavailable(
     for waiting in line:
         for uuid in waiting.gpus:
             found[uuid] = f"reserved for {_who(waiting)}, who is waiting for it"
+    found |= {uuid: str(closure) for uuid, closure in closed.items()}
     for uuid, lease in leases.items():
         if not (request.oversubscribe and lease.shared):
             found[uuid] = _lease(lease)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..common.background_tasks import Tasks
+from ..common.policy import read_policy
 from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_record import PoolRecord, PoolState
 from ..common.units import write_limit
@@ -19,8 +20,6 @@ _LOG = logging.getLogger(__name__)
 
 _AFTER = 60.0
 """Seconds after which a pool without a cell counts as idle."""
-_BUSY = 5
-"""Utilization in percent from which on a GPU has a load, though no cell runs."""
 
 
 @dataclass(eq=False)
@@ -110,7 +109,7 @@ class Idleness:
         why = seen.inventory.fault if seen.no_answer else ""
         for uuid in uuids & seen.samples.keys():
             load = seen.samples[uuid].get("utilization")
-            if isinstance(load, int | float) and load >= _BUSY:
+            if isinstance(load, int | float) and load >= read_policy()[0].idle_load:
                 return True
             error = seen.errors.get(uuid, {}).get("utilization")
             if load is None and error != UNSUPPORTED:

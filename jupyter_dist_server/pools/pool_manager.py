@@ -13,10 +13,10 @@ import msgspec
 from ..common.background_tasks import Tasks
 from ..common.errors import DistError
 from ..common.files.open_files import CLIENT_EACH, SERVER_EACH, check_open_files, raise_limit
+from ..common.policy import allowed_idle_limit, allowed_limit
 from ..common.protocol.agents.attachment import SERVER, Owner
 from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_record import PoolState
-from ..jobs.admin_policy import allowed_limit
 from ..placement.allocate_gpus import Allocator
 from ..placement.new_pool_record import new_record
 from ..placement.ranks_to_gpus import GpusTaken
@@ -94,7 +94,8 @@ class PoolManager:
         try:
             is_given = request.time_limit is not None
             limit = await asyncio.to_thread(allowed_limit, request.time_limit, is_given)
-            request = replace(request, time_limit=limit)
+            idle_limit = await asyncio.to_thread(allowed_idle_limit, request.idle_limit)
+            request = replace(request, time_limit=limit, idle_limit=idle_limit)
             record = new_record(request)
             here, nodes = await asyncio.to_thread(spread, request, self.engine)
             allocator = Allocator(here, record)

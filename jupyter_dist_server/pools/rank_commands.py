@@ -15,11 +15,11 @@ from ..client.cell_execution import Execution
 from ..client.interrupt import Interrupter, interrupter_of
 from ..common.background_tasks import Tasks
 from ..common.errors import DistError
+from ..common.policy import allowed_limit
 from ..common.protocol.agents.agent_messages import Extend, Kill, Restart
 from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_record import PoolState, Progress
 from ..common.rank_specs import check_ranks
-from ..jobs.admin_policy import allowed_limit
 from .live_record import LiveRecord
 from .pool_agent import PoolAgent
 from .stack_and_log import check_running

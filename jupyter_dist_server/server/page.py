@@ -22,6 +22,7 @@ from ..gpus.gpu_state import GpuState
 from ..gpus.in_use import in_use
 from ..gpus.inventory import Gpu
 from ..jobs.leases.lease import GpuLease, holders
+from ..jobs.rules.rules import closed_gpus
 from ..jobs.schedule.overview import Row, overview
 from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.states import PENDING
@@ -110,6 +111,8 @@ def html(
     labels = {gpu.uuid: gpu.label for gpu in found.gpus if not gpu.node}
     users = {uuid: str(use) for uuid, use in in_use(gpus, leases).items()}
     users |= {uuid: _lessee(lease) for uuid, lease in leases.items()}
+    for uuid, one in closed_gpus(found).items():
+        users[uuid] = f"{users.get(uuid, 'not leased')}; {one.words}"
     items = (_gpu(gpu, gpus, users.get(gpu.uuid, "not leased")) for gpu in found.gpus)
     rows = (_row(row, labels) for row in queue[:_MOST])
     title = f"Ranks &amp; GPUs on {escape(socket.gethostname())}"

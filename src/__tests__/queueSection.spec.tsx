@@ -87,6 +87,24 @@ describe('QueueSection', () => {
     ).toBe('Place 2 in line.\nIt needs 2 GPUs; 1 is free.');
   });
 
+  it('shows what is reserved, for whom and when', () => {
+    const changes: Partial<IQueueRow> = {
+      ...{ kind: 'reservation', priority: null, gpus: 2, name: 'tests' },
+      ...{ user: 'ann', reason: 'Reservation' }
+    };
+    const expected = { start: now + 60, certain: true };
+    showQueue({
+      rows: [
+        makeRow({ ...changes, id: 'r1', expected }),
+        makeRow({ ...changes, id: 'r2', user: '', state: 'RUNNING' })
+      ]
+    });
+    expect(rows()).toEqual([
+      ['ann · tests | 2 GPUs', expect.stringMatching(/^Reservation \| by /)],
+      ['Reserved · tests | 2 GPUs', 'Reservation']
+    ]);
+  });
+
   it('tells pools of this server from those of others', () => {
     const changes: Partial<IQueueRow> = {
       kind: 'pool',

@@ -164,6 +164,19 @@ describe('StartForm', () => {
     );
   });
 
+  it('does not offer what is drained, and offers what is only reserved later', async () => {
+    const words = 'drained by root: fan';
+    const closed = { 'GPU-2': { words, now: true } };
+    await showForm({ telemetry: makeTelemetry({ ...message, closed }) });
+    expect(input('GPU 2').disabled).toBe(true);
+    expect(input('GPU 2').parentElement?.textContent).toMatch('closed');
+    expect(input('GPU 2').parentElement?.title).toMatch(words);
+    closed['GPU-2'].now = false;
+    await showForm({ telemetry: makeTelemetry({ ...message, closed }) });
+    expect(input('GPU 2').disabled).toBe(false);
+    expect(input('GPU 2').parentElement?.title).toMatch(words);
+  });
+
   it('offers what is shared to who shares', async () => {
     const lease = { ...bob, shared: true };
     const telemetry = makeTelemetry({ ...message, leases: { 'GPU-3': lease } });

@@ -127,6 +127,7 @@ export interface IGpusMessage {
   /** Why a metric cannot be had, in a word. */
   errors: ByGpu<{ [M in Metric]?: string }>;
   leases: ByGpu<ILease>;
+  closed?: ByGpu<IClosed>;
 }
 
 /** What the GPUs did. */
@@ -153,6 +154,14 @@ export interface IProcessesMessage {
   gpus: ByGpu<IProcess[]>;
   /** Of GPUs that nobody leases. */
   in_use?: ByGpu<IGpuUse>;
+}
+
+/** A GPU that is drained, reserved, or only for some users. */
+export interface IClosed {
+  /** After "GPU 1 is": `drained by root: fan`. */
+  words: string;
+  /** Whether it cannot be had now. */
+  now: boolean;
 }
 
 /** Why a GPU that nobody leases is not free. */

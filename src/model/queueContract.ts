@@ -20,7 +20,7 @@ export interface IQueueRow {
   /** Of the job, or the notebook. */
   name: string;
   /** `other`: a program that locks a GPU itself. */
-  kind: 'batch' | 'pool' | 'other';
+  kind: 'batch' | 'pool' | 'reservation' | 'other';
   state: JobState;
   gpus: number;
   /** Those that it has. */

@@ -1,4 +1,5 @@
 import type {
+  IClosed,
   IGpuUse,
   ILease,
   IProcess,
@@ -18,6 +19,7 @@ export interface IReading {
   /** What uses it, if nobody leases it. */
   readonly use: IGpuUse | null;
   readonly lease: ILease | null;
+  readonly closed: IClosed | null;
   /** Utilization over `SPAN`. */
   readonly curve: readonly (number | null)[];
 }
@@ -40,6 +42,7 @@ export const UNREAD: IReading = {
   processes: null,
   use: null,
   lease: null,
+  closed: null,
   curve: NO_CURVE
 };
 /** Of a rank of which nothing was told yet. */

@@ -155,7 +155,8 @@ export class Telemetry {
       }
       this._update(uuid, {
         errors: errors[uuid] ?? {},
-        lease: leases[uuid] ?? null
+        lease: leases[uuid] ?? null,
+        closed: message.closed?.[uuid] ?? null
       });
     }
   }

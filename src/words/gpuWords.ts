@@ -35,7 +35,8 @@ export function sayLeaseholder(
       trans._n('rank %2', 'ranks %2', ranks.length, formatRanks(ranks)),
     ...(reading.lease
       ? sayLease(reading.lease, ranks.length > 0, known)
-      : sayUse(reading))
+      : sayUse(reading)),
+    reading.closed?.words
   ];
   return joinFacts(facts) || (reading.processes ? trans.__('not leased') : '');
 }

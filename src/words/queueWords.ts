@@ -19,6 +19,9 @@ export function nameRow(row: IQueueRow, isOwn: boolean): string {
   if (isOwnJob(row)) {
     return nameJob(row.id, name);
   }
+  if (row.kind === 'reservation') {
+    return joinFacts([row.user || trans.__('Reserved'), name]);
+  }
   return isOwn
     ? name || row.id
     : joinFacts([row.user || trans.__('Another program'), name]);
@@ -41,6 +44,9 @@ export function sayGpus({ gpus }: IQueueRow, labels: string | null): string {
 
 /** `Running 12 min`, `Idle 3 h`, `Waits for GPUs`, `Held`. */
 export function sayRow(row: IQueueRow, now: number): string {
+  if (row.kind === 'reservation') {
+    return trans.__('Reservation');
+  }
   switch (row.state) {
     case 'PENDING':
       return sayReason(row.reason, row.gpus > 0);
@@ -74,12 +80,17 @@ export function sayReason(reason: string, needsGpus: boolean): string {
       return trans.__('Held');
     case 'JobArrayTaskLimit':
       return trans.__('Array limit');
-    case 'QOSMaxJobsPerUserLimit':
-      return trans.__('Job limit');
     case 'BadConstraints':
       return trans.__('Cannot run here');
     case 'ReqNodeNotAvail':
       return trans.__('GPU not available');
+    case 'QOSMaxGRESPerUser':
+    case 'AssocGrpGRES':
+      return trans.__('GPU limit');
+    case 'QOSMaxJobsPerUserLimit':
+    case 'AssocMaxJobsLimit':
+    case 'AssocGrpJobsLimit':
+      return trans.__('Job limit');
     default:
       return trans.__('Waits in line');
   }

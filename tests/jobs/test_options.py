@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.jobs.store.slurm_formats import read_limit
+from jupyter_dist_server.common.units import read_limit
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 
 from ..fake_nvml.build import State

@@ -14,7 +14,8 @@ import pytest
 
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.processes.control_groups import usable_memory
-from jupyter_dist_server.jobs.store.slurm_formats import read_limit, read_moment
+from jupyter_dist_server.common.units import read_limit
+from jupyter_dist_server.jobs.store.slurm_formats import read_moment
 from jupyter_dist_server.jobs.submit.script_directives import read_directives
 from jupyter_dist_server.jobs.submit.submission import read_array
 

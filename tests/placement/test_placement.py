@@ -533,7 +533,7 @@ def why(request: PoolRequest, leases: Any = None, rows: Any = None, line: Any = 
     """Return why one GPU is taken."""
     one = Inventory((Gpu(0, "G", "", 80 * GB, "", ""),))
     uses = in_use(GpuState(one, processes={"G": rows or []}))
-    found = unavailable(request, {"G": leases} if leases else {}, uses, line)
+    found = unavailable(request, {"G": leases} if leases else {}, uses, line, {})
     return found.get("G", "")
 
 

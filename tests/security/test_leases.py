@@ -180,7 +180,7 @@ def test_ten_thousands_of_files_neither_stall_a_server_nor_fill_its_memory(
 def test_one_bad_file_spoils_its_gpu_alone_and_its_owner_is_named(shared: Path) -> None:
     bad = shared / "GPU-1.lease"
     stranger.said(LINK, "/etc/passwd", bad)
-    reasons = unavailable(PoolRequest(), holders(MACHINE), {}, ())
+    reasons = unavailable(PoolRequest(), holders(MACHINE), {}, (), {})
     assert reasons == {"GPU-1": f"blocked: {bad} of {stranger.UID} cannot be locked"}
     take(0, 2).close()
 

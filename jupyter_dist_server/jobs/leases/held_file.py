@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import io
 import os
-import pwd
 import stat
 import time
 from collections import Counter
@@ -99,11 +98,3 @@ def _read(descriptor: int, decode: Callable[[bytes], T], longest: int) -> T | No
         with contextlib.suppress(ValueError, RecursionError):
             return decode(os.pread(descriptor, longest, 0))
     return None
-
-
-def name_of(user: int) -> str:
-    """Return the name of a user."""
-    try:
-        return pwd.getpwuid(user).pw_name
-    except KeyError:  # in a container, a user of the host's
-        return str(user)

@@ -21,7 +21,8 @@ from ...common.errors import DistError
 from ...common.files.own_files import OwnFile
 from ...common.files.shared_folder import folder, guard, is_free, lock_file, unusable
 from ...common.protocol.leaseholder import Leaseholder, decode_leaseholder
-from .held_file import HeldFile, name_of, read_held
+from ...common.users import name_of
+from .held_file import HeldFile, read_held
 
 if TYPE_CHECKING:
     from ...gpus.inventory import Inventory

@@ -22,7 +22,8 @@ import msgspec
 
 from ...common.files.shared_folder import folder, is_free, lock_file
 from ...common.patience import patience
-from ..leases.held_file import HeldFile, name_of, read_held
+from ...common.users import name_of
+from ..leases.held_file import HeldFile, read_held
 from .wants import Want, copied
 
 JOBS, POOL = "jobs", "pool"

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..leases.held_file import name_of
+from ...common.users import name_of
 from ..leases.lease import KnownLeaseholder, running
+from ..rules.closures import Closure
 from ..store.job import Job
 from ..store.states import PENDING, RUNNING
 from ..store.store import Store
@@ -25,7 +26,7 @@ from .wants import Want
 if TYPE_CHECKING:
     from ...gpus.gpu_state import GpuState
 
-BATCH, OTHER = "batch", "other"
+BATCH, OTHER, RESERVATION = "batch", "other", "reservation"
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -36,7 +37,7 @@ class Row(msgspec.Struct, frozen=True):
     user: str
     name: str
     kind: str
-    """``batch``, ``pool``, or ``other``: a program that locks a GPU itself."""
+    """``batch``, ``pool``, ``reservation``, or ``other``: a program that locks a GPU itself."""
     state: str
     gpus: int
     gpu_uuids: tuple[str, ...] = ()
@@ -93,7 +94,9 @@ def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False)
         else:
             reason = wanted.reason(want) if gpus else None
             rows.append(_waits(want, kinds, reason or "", expected.get(want.id)))
-    return rows + [_own(job, user) for job in by_id.values()]
+    reserved = {one for found in there.machine.rules.closed.values() for one in found if one.id}
+    rows += [_own(job, user) for job in by_id.values()]
+    return rows + [_reserved(one) for one in sorted(reserved, key=lambda one: one.start)]
 
 
 def _idle_since(store: Store, job: Job) -> float | None:
@@ -138,6 +141,25 @@ def _runs(said: KnownLeaseholder) -> Row:
         since=said.since,
         ends_by=said.ends_by,
         idle_since=said.idle_since,
+    )
+
+
+def _reserved(one: Closure) -> Row:
+    waits = one.start > time.time()
+    return Row(
+        id=one.id,
+        user=one.whom,
+        name=one.why,
+        kind=RESERVATION,
+        state=PENDING if waits else RUNNING,
+        gpus=len(one.gpus),
+        gpu_uuids=tuple(sorted(one.gpus)),
+        limit=None if one.end is None else one.end - one.start,
+        since=None if waits else one.start,
+        ends_by=one.end,
+        reason="Reservation" if waits else "",
+        detail=f"{str(one)[:1].upper()}{str(one)[1:]}.",
+        expected=Expected(one.start, True) if waits else None,
     )
 
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from .limits import Running
 from .wants import LEAST_ASSUMED, InUse, Machine, Want
 
 _HEAD_PATIENCE = 600.0
@@ -65,22 +66,34 @@ class _Room:
         self.users: dict[str, list[InUse]] = {uuid: [] for uuid in machine.gpus}
         self.cpus, self.memory = machine.cpus, machine.memory
         self.held: list[InUse] = []
+        self.running = Running(machine.rules.policy)
         for one in held:
             self.take(one)
 
     def take(self, one: InUse) -> None:
         self.held.append(one)
+        self.running.add(one)
         for uuid in one.gpus & self.users.keys():
             self.users[uuid].append(one)
         self.cpus -= one.cpus
         self.memory -= one.memory
 
-    def free(self, want: Want) -> Iterator[str]:
+    def open(self, want: Want, now: float) -> list[str]:
+        """Return the GPUs that an entry may use now, if they are free."""
+        closure = self.machine.rules.closure
+        return [
+            uuid
+            for uuid in self.users
+            if (want.only is None or uuid in want.only)
+            and not closure(uuid, want.user, now, want.limit)
+        ]
+
+    def free(self, want: Want, among: Iterable[str]) -> Iterator[str]:
         """Yield the GPUs that an entry could be given now."""
-        for uuid, users in self.users.items():
-            is_blocked = uuid in self.machine.blocked and not want.force
-            if is_blocked or (want.only is not None and uuid not in want.only):
+        for uuid in among:
+            if uuid in self.machine.blocked and not want.force:
                 continue
+            users = self.users[uuid]
             if not users or (want.share is not None and self._has_space(uuid, want.share)):
                 yield uuid
 
@@ -89,14 +102,14 @@ class _Room:
         space = self.machine.gpus[uuid] - sum(size or 0 for size in used)
         return None not in used and share <= space
 
-    def reserve(self, want: Want, now: float) -> Reservation:
+    def reserve(self, want: Want, among: Iterable[str], now: float) -> Reservation:
         """Choose the GPUs that are free soonest for an entry that does not fit."""
         ends: dict[str, tuple[float, bool]] = {}
-        for uuid, users in self.users.items():
-            if want.only is None or uuid in want.only:
-                blocked = uuid in self.machine.blocked and not want.force
-                end = max([one.end(now) for one in users] + [now + blocked * LEAST_ASSUMED])
-                ends[uuid] = end, not blocked and all(one.has_known_end(now) for one in users)
+        for uuid in among:
+            users = self.users[uuid]
+            blocked = uuid in self.machine.blocked and not want.force
+            end = max([one.end(now) for one in users] + [now + blocked * LEAST_ASSUMED])
+            ends[uuid] = end, not blocked and all(one.has_known_end(now) for one in users)
         soonest = sorted(ends, key=lambda uuid: ends[uuid][0])[: want.gpus]
         start = max([ends[uuid][0] for uuid in soonest], default=now)
         certain = all(ends[uuid][1] for uuid in soonest)
@@ -128,10 +141,18 @@ def plan(machine: Machine, held: Iterable[InUse], ordered: Sequence[Want], now: 
         if reason := never(machine, want):
             reasons[want.need] = reason
             continue
-        free = list(room.free(want))
+        if exceeded := room.running.exceeded(want.user, want.gpus):
+            reasons[want.need], _ = exceeded
+            continue
+        usable = room.open(want, now)
+        if len(usable) < want.gpus:  # it keeps no GPU from others until then
+            reasons[want.shape] = "ReqNodeNotAvail"
+            continue
+        free = list(room.free(want, usable))
         fits = room.cpus >= want.cpus and room.memory >= want.memory
         if not fits or len(free) < want.gpus:
-            reasons[want.need] = "Priority"
+            # Which GPUs are closed for it depends on its limit.
+            reasons[want.shape if machine.rules.closed else want.need] = "Priority"
         # What ends before the head starts may use what is kept for it; anything else only the rest.
         delays = kept and not (want.limit is not None and now + want.limit <= kept.start)
         if kept:
@@ -147,7 +168,7 @@ def plan(machine: Machine, held: Iterable[InUse], ordered: Sequence[Want], now: 
             continue
         reasons[want.shape] = "Priority" if head else "Resources"
         if head is None:
-            head = room.reserve(want, now)
+            head = room.reserve(want, usable, now)
             # While nobody knows an end, keeping GPUs idle would help nobody for long.
             if head.certain or now - want.head_since >= _HEAD_PATIENCE:
                 kept, spare_cpus, spare_memory = head, head.spare_cpus, head.spare_memory
@@ -203,16 +224,19 @@ def forecast(
             want = next(one for one in waiting if one.id == id)
             running.append(_as_held(want, gpus, clock))
         waiting = [replace(want, head_since=-math.inf) for want in waiting if want.id not in found]
-        if not running:
-            if not machine.blocked:
-                break
+        change = machine.rules.next_change(clock)
+        first = min(running, key=lambda one: one.end(clock), default=None)
+        if change is not None and (first is None or change < first.end(clock)):
+            clock = change
+        elif first:
+            clock, certain = first.end(clock), certain and first.has_known_end(clock)
+            running = [one for one in running if one.end(clock) > clock]
+            if first in running:  # without a limit its end moves on with the clock
+                running.remove(first)
+        elif machine.blocked:
             # A process without a lease is assumed to go on for as long as one without a limit.
             machine = replace(machine, blocked=frozenset())
             clock, certain = max(clock, now + LEAST_ASSUMED), False
-            continue
-        first = min(running, key=lambda one: one.end(clock))
-        clock, certain = first.end(clock), certain and first.has_known_end(clock)
-        running = [one for one in running if one.end(clock) > clock]
-        if first in running:  # without a limit its end moves on with the clock
-            running.remove(first)
+        else:
+            break
     return found

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ...common.processes import control_groups as groups
 from ...common.protocol.offers import InLine
+from ...common.users import name_of
 from ...gpus.in_use import in_use
-from ..leases.held_file import name_of
 from ..leases.lease import GpuLease, KnownLeaseholder, holders, running
+from ..rules.rules import read_rules
 from ..store.job import Job
 from ..store.store import Store
 from ..store.store_folder import store_name
@@ -78,6 +79,7 @@ def situation(
         frozenset(blocked or ()) - leases.keys(),
         cores,
         memory,
+        read_rules(gpus.inventory if gpus else None),
     )
     possible: list[Want] = []
     impossible: list[Want] = []

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from ...common.units import format_bytes, format_gpus
+import os
+
+from ...common.units import format_bytes, format_gpus, write_limit
+from ...common.users import name_of
 from ...gpus.gpu_state import GpuState
 from ...gpus.in_use import in_use
 from ..store.job import Job
 from ..store.slurm_formats import write_moment
+from .limits import Running
 from .plan import Plan
 from .situation import Situation
 
@@ -14,6 +18,10 @@ from .situation import Situation
 def detail(job: Job, reason: str, there: Situation, wanted: Plan, seen: GpuState | None) -> str:
     """Return a sentence on a reason of `plan`, empty if there is no more to say."""
     gpus = len(there.machine.gpus)
+    user = name_of(os.getuid())
+    exceeded = Running(there.machine.rules.policy, there.held).exceeded(user, job.gpus)
+    if exceeded and exceeded[0] == reason:
+        return exceeded[1]
     if reason == "ReqNodeNotAvail" and not gpus:
         why = (seen.inventory.reason or "").partition(": ranks ")[0].rstrip(".") if seen else ""
         return f"No GPU is available: {why}."
@@ -27,6 +35,8 @@ def detail(job: Job, reason: str, there: Situation, wanted: Plan, seen: GpuState
         return "This machine does not have the cores or the memory that it asks for."
     if reason == "ReqNodeNotAvail":
         lost = sorted(set(job.gpu_ids) - there.machine.gpus.keys())
+        if not lost:
+            return f"It needs {format_gpus(job.gpus)}.{_closed(job, user, there, seen)}"
         return f"GPU {', '.join(lost)}, which it asks for, is not available."
     if reason == "Resources" and job.gpus:
         taken = set().union(*(one.gpus for one in there.held)) | there.machine.blocked
@@ -49,6 +59,18 @@ def _uses(there: Situation, seen: GpuState) -> str:
     labels = {gpu.uuid: gpu.label for gpu in seen.inventory.gpus}
     uses = in_use(seen, there.leases).items()
     return "".join(f" GPU {labels[uuid]} is {use}." for uuid, use in uses)
+
+
+def _closed(job: Job, user: str, there: Situation, seen: GpuState | None) -> str:
+    """Name the GPUs that it cannot have now, whoever uses them."""
+    labels = {gpu.uuid: gpu.label for gpu in seen.inventory.gpus} if seen else {}
+    told = ""
+    for uuid in job.gpu_ids or there.machine.gpus:
+        if found := there.machine.rules.closure(uuid, user, there.now, job.limit):
+            told += f" GPU {labels.get(uuid, uuid)} is {found}."
+            if found.start > there.now:
+                told += f" A limit of {write_limit(found.start - there.now)} would end before."
+    return told
 
 
 def _by_when(job: Job, wanted: Plan) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..rules.rules import Rules
+
 HOUR = 3600.0
 _MOST_WAITED = 24 * HOUR
 """Seconds in line that count: what others say of theirs cannot be checked."""
@@ -46,12 +48,13 @@ class Want:
     """Since when it is the head: the first of all users' entries that does not fit."""
     name: str = ""
     need: tuple[object, ...] = field(init=False, compare=False)
-    """What it takes: of two with the same, the later one does not fit if the first does not."""
+    """Who takes what: of two with the same, the later one does not fit if the first does not."""
     shape: tuple[object, ...] = field(init=False, compare=False)
     """What decides whether it starts: its need and its limit."""
 
     def __post_init__(self) -> None:
-        need = (self.gpus, self.only, self.cpus, self.memory, self.share, self.force)
+        takes = (self.gpus, self.only, self.cpus, self.memory, self.share, self.force)
+        need = (self.user, *takes)
         object.__setattr__(self, "need", need)
         object.__setattr__(self, "shape", (need, self.limit))
 
@@ -100,6 +103,7 @@ class Machine:
     cpus: int = 1
     """Cores that our jobs may use."""
     memory: int = 0
+    rules: Rules = field(default_factory=Rules)
 
 
 def in_order(held: Iterable[InUse], wants: Iterable[Want], now: float) -> list[Want]:

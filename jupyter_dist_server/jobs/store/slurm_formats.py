@@ -9,48 +9,15 @@ from datetime import datetime, timedelta
 
 from ...common.errors import DistError
 from ...common.protocol.offers import InLine
+from ...common.units import LONGEST
 
-_LONGEST = 10 * 365 * 86400.0
-"""Seconds of a limit, or until a begin, at most: dates end somewhere."""
 _LARGEST = 2**60
-_WITH_UNIT = re.compile(r"(\d{1,9})([smhd])")
-_LIMIT = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)i?B?", re.IGNORECASE)
 _SOON = re.compile(r"now(?:\s*\+\s*(\d{1,12})\s*(second|minute|hour|day|week)?s?)?")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _MOMENTS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d", "%m/%d/%y", "%m%d%y")
 _TIMES = ("%H:%M", "%H:%M:%S", "%I:%M%p", "%I:%M:%S%p", "%I%p")
 _WORDS = {"midnight": "00:00", "noon": "12:00", "fika": "15:00", "teatime": "16:00"}
-
-
-def read_limit(text: str) -> float | None:
-    """Return the seconds of a time limit; `None` for ``UNLIMITED`` and 0.
-
-    The forms are Slurm's: ``minutes``, ``minutes:seconds``, ``hours:minutes:seconds``,
-    ``days-hours``, ``days-hours:minutes``, ``days-hours:minutes:seconds``; beside them ``90s``,
-    ``30m``, ``2h`` and ``1d``.
-    """
-    if text.upper() in ("UNLIMITED", "INFINITE"):
-        return None
-    total = 0
-    if match := _WITH_UNIT.fullmatch(text.strip()):
-        total = int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
-    elif match := _LIMIT.fullmatch(text.strip()):
-        days, first, second, third = (int(match[i] or 0) for i in (1, 2, 3, 4))
-        if match[1] is None and match[4] is None:  # minutes, and perhaps seconds
-            total = first * 60 + second
-        else:
-            total = ((days * 24 + first) * 60 + second) * 60 + third
-        if not any((days, first, second, third)):
-            return None
-    if 0 < total <= _LONGEST:
-        return float(total)
-    raise DistError(
-        "bad_time",
-        f"“{text}” is not a time limit.",
-        "Use minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS, at most 10 years; such as 90, "
-        "1-12:00:00, or 30m.",
-    )
 
 
 def check_grace(seconds: int) -> float:
@@ -102,7 +69,7 @@ def read_moment(text: str, now: float) -> float:
         return day.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     if match := _SOON.fullmatch(text.lower()):
         later = float(int(match[1] or 0) * _SECONDS[match[2] or "second"])
-        if later <= _LONGEST:
+        if later <= LONGEST:
             return now + later
     for form in _MOMENTS:
         with contextlib.suppress(ValueError):

@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from ...common.errors import DistError, reading
+from ...common.policy import allowed_limit, check_gpus, check_waiting
 from ...common.processes.control_groups import usable_cores, usable_memory
-from ...common.units import format_bytes
-from ..admin_policy import allowed_limit
+from ...common.units import format_bytes, read_limit
 from ..job_command import find_program
 from ..launch import ensure
 from ..schedule.may_start import HELD
@@ -73,6 +73,8 @@ class Submission:
         """Put them into the queue, all or none, and return their ids."""
         job, now = self.job, time.time()
         check_parameters(job.spec.argv, self.rows)
+        if not self.known(store):
+            check_waiting(store.count_pending(), self.count)
         if self.copies and not self.known(store):
             argv = list(job.spec.argv)
             for place, path in self.copies.items():
@@ -140,7 +142,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     with reading("mem"):
         memory = slurm.read_size(request.mem) or usable_memory() if request.mem else 0
     with reading("time"):
-        limit = slurm.read_limit(request.time) if request.time else None
+        limit = read_limit(request.time) if request.time else None
         limit = allowed_limit(limit, bool(request.time))
     is_array = bool(tasks) or len(rows) > 1
     umask = os.umask(0)
@@ -240,6 +242,7 @@ def _check(job: Job) -> None:
     if job.memory > (there := usable_memory()):
         needs = f"The job needs {format_bytes(job.memory)} of memory"
         raise DistError("too_large", f"{needs}, and there are {format_bytes(there)}.", field="mem")
+    check_gpus(job.gpus)
     slurm.check_priority(job.priority)
     if job.spec.max_jobs is not None and job.spec.max_jobs < 1:
         raise DistError("bad_option", "--max-jobs must be at least 1.")

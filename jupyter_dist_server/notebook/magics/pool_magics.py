@@ -9,8 +9,7 @@ from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from ...common.rank_specs import name_ranks
-from ...common.units import count_ranks
-from ...jobs.store.slurm_formats import read_limit
+from ...common.units import count_ranks, read_limit
 from ...placement.requests.request import PoolRequest
 from ...pools.discovery import find_pools, pools_of_other_versions
 from ..custom_placement import Place, custom_map

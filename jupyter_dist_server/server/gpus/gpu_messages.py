@@ -20,6 +20,7 @@ from ...gpus.inventory import Gpu, Inventory
 from ...gpus.readers.read_gpu_state import read_gpu_state
 from ...gpus.telemetry import Telemetry, Update
 from ...jobs.leases.lease import GpuLease, holders
+from ...jobs.rules.rules import Closed, closed_gpus
 from ...placement.new_pool_record import allowed
 from ...placement.requests.request import PoolRequest
 from ...pools.pool_manager import PoolManager
@@ -60,6 +61,7 @@ class GpuFeed:
         self._listeners: list[Callable[[], None]] = []
         self._leases: dict[str, GpuLease] = {}
         self._lease_trouble: str | None = None
+        self._closed: dict[str, Closed] = {}
         self._order: tuple[str, ...] = ()
         self._histories: dict[bool, tuple[int, asyncio.Task[bytes]]] = {}
         self._tasks = Tasks()
@@ -98,6 +100,7 @@ class GpuFeed:
         telemetry = self.telemetry
         leases, trouble = await _who_leases(found)
         return found.to_json() | {
+            "closed": await asyncio.to_thread(closed_gpus, found),
             "samples": telemetry.latest,
             "nodes": self._nodes(),
             "errors": telemetry.errors,
@@ -214,6 +217,7 @@ class GpuFeed:
                 "trouble": telemetry.trouble or self._lease_trouble,
                 "errors": telemetry.errors,
                 "leases": self._leases | self.leased_elsewhere(),
+                "closed": self._closed,
             },
         )
 
@@ -249,6 +253,7 @@ class GpuFeed:
     async def _look_at_leases(self) -> None:
         if found := self.telemetry.inventory:
             self._leases, self._lease_trouble = await _who_leases(found)
+            self._closed = await asyncio.to_thread(closed_gpus, found)
             self._show_gpus()
 
     async def _follow_processes(self) -> None:

@@ -9,6 +9,7 @@ from ...common.background_tasks import Tasks
 from ...common.patience import patience
 from ...gpus.in_use import in_use
 from ...jobs.leases.lease import holders
+from ...jobs.rules.rules import closed_gpus
 from ...placement.new_pool_record import allowed
 from ...placement.request_schema import Cluster, cluster_around, start_schema
 from ...placement.requests.request import PoolRequest
@@ -22,8 +23,9 @@ class StartSchemaHandler(GpuHandler):
         state = await self.feed.state.get()
         found = allowed(PoolRequest(), state.inventory)
         leases = await asyncio.to_thread(holders, found)
-        uses = in_use(state, leases)
-        free = len(found.gpus) - len({gpu.uuid for gpu in found.gpus} & (leases.keys() | uses))
+        closed = await asyncio.to_thread(closed_gpus, found)
+        taken = {*leases, *in_use(state, leases), *(uuid for uuid in closed if closed[uuid].now)}
+        free = sum(gpu.uuid not in taken for gpu in found.gpus)
         timeout = self.settings["jupyter_dist_start_timeout"]
         cluster = await self.settings["jupyter_dist_cluster"].answer()
         self.finish(start_schema(found, free, timeout, cluster))

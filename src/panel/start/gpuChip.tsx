@@ -40,7 +40,9 @@ export function GpuChip(props: IGpuChipProps): JSX.Element {
   const isShared = lease?.shared === true && draft.oversubscribe === true;
   const users = lease ? [] : obstacles(reading, kernel);
   const isUnseen = lease === null && reading.use?.unseen === true;
-  const isTaken = (lease !== null && !isShared) || users.length > 0 || isUnseen;
+  const isClosed = reading.closed?.now === true;
+  const isTaken =
+    (lease !== null && !isShared) || users.length > 0 || isUnseen || isClosed;
   const load = values.utilization;
   return (
     <label
@@ -71,7 +73,9 @@ export function GpuChip(props: IGpuChipProps): JSX.Element {
             ? sayUserShortly(users[0])
             : isUnseen
               ? trans.__('in use')
-              : sayFree(gpu, reading)}
+              : isClosed
+                ? trans.__('closed')
+                : sayFree(gpu, reading)}
       </span>
     </label>
   );

@@ -16,6 +16,7 @@ from ....gpus.inventory import Gpu
 from ....gpus.metrics import Value
 from ....gpus.readers.read_gpu_state import read_gpu_state
 from ....jobs.leases.lease import GpuLease, holders
+from ....jobs.rules.rules import Closed, closed_gpus
 from ....placement.conflicts import clock
 
 _HEAD = ("GPU", "name", "busy", "memory", "temperature", "leaseholder")
@@ -27,17 +28,21 @@ async def gpu_rows(record: PoolRecord, agent: AgentLink) -> list[tuple[str, ...]
         return []
     here, there = await asyncio.gather(read_gpu_state(), look_at_nodes(agent, record.other_nodes))
     leases = await asyncio.to_thread(holders, here.inventory)
-    rows = list(_rows(record, here, leases))
+    closed = await asyncio.to_thread(closed_gpus, here.inventory)
+    rows = list(_rows(record, here, leases, closed))
     if not there:
         return [_HEAD, *rows]
     rows = [(record.ranks[0].node, *row) for row in rows]
     for node, state in there.items():
-        rows += [(node, *row) for row in _rows(record, state, {})]
+        rows += [(node, *row) for row in _rows(record, state, {}, {})]
     return [("node", *_HEAD), *rows]
 
 
 def _rows(
-    record: PoolRecord, now: GpuState, leases: Mapping[str, GpuLease]
+    record: PoolRecord,
+    now: GpuState,
+    leases: Mapping[str, GpuLease],
+    closed: Mapping[str, Closed],
 ) -> Iterator[tuple[str, ...]]:
     uses = in_use(now, leases)
     for gpu in now.inventory.gpus:
@@ -48,7 +53,7 @@ def _rows(
             _figure(sample.get("utilization"), " %"),
             _memory(gpu, sample.get("memory_used")),
             _figure(sample.get("temperature"), " °C"),
-            _leaseholder(record, gpu, leases.get(gpu.uuid), uses.get(gpu.uuid)),
+            "; ".join(filter(None, _leaseholders(record, gpu, leases, uses, closed))),
         )
     for sentence in (*now.inventory.problems, *filter(None, [now.inventory.reason])):
         yield "-", sentence, "", "", "", ""
@@ -65,18 +70,25 @@ def _memory(gpu: Gpu, used: Value) -> str:
     return f"{first} / {format_bytes(gpu.memory_total)}"
 
 
-def _leaseholder(record: PoolRecord, gpu: Gpu, lease: GpuLease | None, use: GpuUse | None) -> str:
+def _leaseholders(
+    record: PoolRecord,
+    gpu: Gpu,
+    leases: Mapping[str, GpuLease],
+    uses: Mapping[str, GpuUse],
+    closed: Mapping[str, Closed],
+) -> Iterator[str]:
     ranks = [r.rank for r in record.ranks if r.gpu and r.gpu.uuid == gpu.uuid]
-    words = []
+    lease = leases.get(gpu.uuid)
     if ranks:
-        words.append(f"this pool, rank{'s' * (len(ranks) > 1)} {format_ranks(ranks)}")
+        yield f"this pool, rank{'s' * (len(ranks) > 1)} {format_ranks(ranks)}"
     for one in [lease, *lease.others] if lease else []:
         if one.pool != record.id:
-            words.append(_lessee(one))
-    if not words and use:
-        words = [str(use)]
-    nothing = "unknown" if gpu.node else "free"  # its leases are known on its node only
-    return "; ".join(words) or nothing
+            yield _lessee(one)
+    if gpu.uuid in closed:
+        yield closed[gpu.uuid].words
+    if not ranks and not lease:
+        free = "" if gpu.uuid in closed else "free"
+        yield str(uses.get(gpu.uuid, "unknown" if gpu.node else free))
 
 
 def _lessee(lease: GpuLease) -> str:

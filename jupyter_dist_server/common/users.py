@@ -1,0 +1,26 @@
+"""Users of this machine, and their groups."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+from functools import lru_cache
+
+
+def name_of(user: int) -> str:
+    """Return the name of a user."""
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:  # in a container, a user of the host's
+        return str(user)
+
+
+@lru_cache(maxsize=1024)
+def groups_of(user: str) -> frozenset[str]:
+    """Return the names of a user's groups; none of a user whom this machine does not know."""
+    try:
+        ids = os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
+    except KeyError:
+        return frozenset()
+    return frozenset(entry.gr_name for entry in grp.getgrall() if entry.gr_gid in ids)

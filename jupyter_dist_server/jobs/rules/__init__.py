@@ -1,0 +1,1 @@
+"""Rules of the machine for everybody: drained and reserved GPUs, and whose turn it is."""

@@ -1,0 +1,80 @@
+"""What the machine's administrator allows whom, as plans ask for it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ...common.policy import Policy, read_policy
+from ...common.users import name_of
+from .closures import Closure, closures
+
+if TYPE_CHECKING:
+    from ...gpus.inventory import Inventory
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Limits of users, and GPUs that are not for everybody now."""
+
+    policy: Policy = field(default_factory=Policy)
+    closed: Mapping[str, tuple[Closure, ...]] = field(default_factory=dict)
+    """What closes GPUs now or later, by UUID."""
+
+    def closure(
+        self, uuid: str, user: str, now: float, limit: float | None = None
+    ) -> Closure | None:
+        """Return what keeps a user from having a GPU for `limit` seconds, `None` for ever."""
+        found = self.closed.get(uuid, ())
+        return next((one for one in found if one.keeps_out(user, now, limit)), None)
+
+    def next_change(self, now: float) -> float | None:
+        """Return when the next closure begins or ends."""
+        every = {one for found in self.closed.values() for one in found}
+        moments = [moment for one in every for moment in (one.start, one.end) if moment]
+        return min((moment for moment in moments if moment > now), default=None)
+
+
+class Closed(msgspec.Struct, frozen=True):
+    """What is told of a GPU that is not for everybody, or will not be."""
+
+    words: str
+    """After "GPU 6 is"."""
+    now: bool
+    """Whether it keeps us out now, however short our work is."""
+
+
+def closed_gpus(inventory: Inventory) -> dict[str, Closed]:
+    """Return by UUID what is closed now or later."""
+    now, user, rules = time.time(), name_of(os.getuid()), read_rules(inventory)
+    return {
+        uuid: Closed("; ".join(map(str, found)), rules.closure(uuid, user, now, 0.0) is not None)
+        for uuid, found in rules.closed.items()
+    }
+
+
+def read_rules(inventory: Inventory | None) -> Rules:
+    """Read the policy, and what is drained and reserved."""
+    policy, _ = read_policy()
+    return Rules(policy, _by_uuid([*_allowed(policy, inventory), *closures()[0]]))
+
+
+def _by_uuid(every: Iterable[Closure]) -> dict[str, tuple[Closure, ...]]:
+    found: dict[str, tuple[Closure, ...]] = {}
+    for one in every:
+        for uuid in one.gpus:
+            found[uuid] = (*found.get(uuid, ()), one)
+    return found
+
+
+def _allowed(policy: Policy, inventory: Inventory | None) -> Iterable[Closure]:
+    for one in policy.allow:
+        names = set(map(str, one.gpus))
+        gpus = inventory.gpus if inventory else ()
+        uuids = frozenset(gpu.uuid for gpu in gpus if names & {gpu.uuid, gpu.label, str(gpu.index)})
+        yield Closure(uuids, users=one.users, groups=one.groups)
