@@ -40,6 +40,8 @@ _JSON = {
     "`drain`, `undrain`, `reserve`, `reservations`": "list of what is drained and reserved: `gpus` "
     "(UUIDs), `by`, `why`, `start`, `end`, `id` of a reservation, `users`, `groups`; without empty "
     "fields",
+    "`report`": "list of users or jobs: `name`, and the GPU-seconds `used` (null if its user keeps "
+    "others from reading it), `idle` and `failed`; of jobs also `job` and `state`",
     "`doctor`": "list of what was looked at: `ok`, `what`, `remedy`",
     "`service`": "`installed`; `said`: sentences",
 }

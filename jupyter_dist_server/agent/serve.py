@@ -41,6 +41,7 @@ def serve(
     agent.run()
     guarded.close()
     if held:
+        held.note_use()
         held.close()
 
 

@@ -34,6 +34,7 @@ COMMANDS = {
     "release": ("cancel_and_update", "Let held jobs start."),
     "requeue": ("cancel_and_update", "Start jobs again that have ended."),
     "update": ("cancel_and_update", "Change jobs."),
+    "report": ("report", "Show the GPU hours of users and jobs."),
     "drain": ("close_gpus", "Keep new work from GPUs; for administrators."),
     "undrain": ("close_gpus", "Let new work have drained GPUs again."),
     "reserve": ("close_gpus", "Keep GPUs free for some users for a time; for administrators."),

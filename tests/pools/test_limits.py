@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.files.past_use import past_use
+from jupyter_dist_server.common.policy import PATH
 from jupyter_dist_server.common.protocol.agents.attachment import SERVER, Owner
 from jupyter_dist_server.common.protocol.offers import InLine
 from jupyter_dist_server.common.protocol.pool_record import PoolState
@@ -83,6 +85,22 @@ async def test_an_idle_pool_ends_but_not_while_its_gpus_do_something(
         assert await ended(gone) == "idle_limit"
         assert await ended(busy) == "idle_limit"
         assert "0:01" in (busy.record.reason.message if busy.record.reason else "")
+
+
+async def test_the_policy_says_which_load_is_none_and_what_a_pool_had_is_noted(
+    gpus: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "policy.toml").write_text("idle_load = 50\n")
+    monkeypatch.setenv(PATH, str(tmp_path / "policy.toml"))
+    gpus.write(**MACHINE, utilization=40)
+    async with warm_manager() as manager:
+        pool = await start_pool(manager, tmp_path, num_ranks=2, idle_limit=1.0)
+        assert await ended(pool) == "idle_limit"
+        assert pool.record.ended and pool.record.started
+        lasted = pool.record.ended - pool.record.started
+    (past,) = past_use().values()
+    (day,) = past.days if past else ()
+    assert day.used >= 2 * lasted and 0 < day.idle < day.used and day.failed == 0
 
 
 async def test_a_load_that_begins_later_begins_the_idle_time_again(

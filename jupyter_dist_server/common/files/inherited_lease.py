@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..errors import DistError
 from ..protocol.leaseholder import decode_leaseholder
 from .inotify import ATTRIB, DELETE_SELF, MOVE_SELF, Inotify
 from .own_files import OwnFile, own_any
+from .past_use import note_use
 from .shared_folder import folder, guard, is_free, lock_file, new_file
 
 _TRIES = 5
@@ -31,6 +33,8 @@ class InheritedLease:
     def __init__(self, descriptors: list[int]) -> None:
         self._files = [own_any(descriptor) for descriptor in descriptors]
         self._said = decode_leaseholder(_read(self._files[-1]))
+        self._idle, self._told = 0.0, time.time()
+        """For how long a pool was idle, in seconds, until it last said whether it is."""
         self._events: Inotify | None = None
         self._paths: list[Path] = []
         if sys.platform == "linux":
@@ -46,9 +50,18 @@ class InheritedLease:
 
     def tell(self, **fields: Any) -> None:
         """Change what others can read about the holder."""
+        if self._said.idle_since is not None:
+            self._idle += time.time() - max(self._said.idle_since, self._told)
+        self._told = time.time()
         self._said = msgspec.structs.replace(self._said, **fields)
         holder = self._files[-1].fileno()
         os.ftruncate(holder, os.pwrite(holder, self._said.encode(), 0))
+
+    def note_use(self) -> None:
+        """Note for how long a pool has had its GPUs, see `past_use`; after its end."""
+        self.tell()
+        if count := len(self._said.gpus):
+            note_use(count, self._said.since or time.time(), count * self._idle)
 
     def mend(self) -> None:
         """Create files again that were removed."""

@@ -22,13 +22,14 @@ import msgspec
 
 from ...common.files.inherited_lease import InheritedLease
 from ...common.files.own_files import own
+from ...common.files.past_use import note_use
 from ...common.patience import patience
 from ...common.processes.process_ref import adopt_descendants, boot_id, call_ourselves
 from ...common.protocol.agents.zygote_messages import StartRunner, decode_start_runner
 from ..job_command import job_environment, remove_folders
 from ..launch import ensure
 from ..store.job import Job
-from ..store.states import CONFIGURING
+from ..store.states import CONFIGURING, FAILURES
 from ..store.store import Store
 from .runner import Runner
 
@@ -133,7 +134,7 @@ def _run_job(folder: Path, id: int, launch: str, descriptors: list[int]) -> None
     lease = InheritedLease(descriptors[1:]) if descriptors[1:] else None
     store = Store(folder)
     job = store.get(id)
-    ended, asked_to_end = None, False
+    ended, asked_to_end, begun = None, False, time.time()
     if (job.state, job.launch) == (CONFIGURING, launch) and job.boot == boot_id():
         runner = Runner(store, job, lease)
         runner.run()
@@ -144,6 +145,10 @@ def _run_job(folder: Path, id: int, launch: str, descriptors: list[int]) -> None
     lock.close()
     if not asked_to_end:  # a shutdown: nothing is to start now
         ensure(store)
+    if ended and job.gpu_uuids:
+        idle = sum(one.idle_share for one in store.usage(job).values()) * (time.time() - begun)
+        has_failed = ended.state in FAILURES or not ended.is_ended  # it is to start again
+        note_use(len(job.gpu_uuids), begun, idle, has_failed)
     if ended and ended.is_ended:
         _notify(store, ended)
     store.close()

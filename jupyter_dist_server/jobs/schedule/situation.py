@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from ...common.files.past_use import average_of, past_use
 from ...common.processes import control_groups as groups
 from ...common.protocol.offers import InLine
 from ...common.users import name_of
@@ -85,7 +86,22 @@ def situation(
     impossible: list[Want] = []
     for want in [*wants, *map(beside.beyond, wants_of(others))]:
         (impossible if never(machine, want) else possible).append(want)
-    return Situation(machine, held, in_order(held, possible, now) + impossible, leases, now)
+    past = _averages(held, now, machine.rules.policy.half_life)
+    return Situation(machine, held, in_order(held, possible, now, past) + impossible, leases, now)
+
+
+def _averages(held: Iterable[InUse], now: float, half_life: float) -> dict[str, float]:
+    """Return how many GPUs users have had of late; what says nothing counts as the most."""
+    past = past_use()
+    known = {uid: use.average_at(now, half_life) for uid, use in past.items() if use}
+    most = max(known.values(), default=0.0)
+    found = {name_of(uid): known.get(uid, most) for uid in past}
+    for one in held:
+        found[one.user] = found.get(one.user, 0.0) + average_of(
+            len(one.gpus), now - one.since, half_life
+        )
+    # A tenth of a GPU is no reason to come after somebody who has waited for longer.
+    return {user: round(average, 1) for user, average in found.items()}
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Who waits for what, who has what, and in which order the machine's users take turns.
 
-Only what is published now counts, no history: so all who look come to the same order.
+Only what all can read counts, so all who look come to the same order.
 """
 
 from __future__ import annotations
@@ -106,14 +106,20 @@ class Machine:
     rules: Rules = field(default_factory=Rules)
 
 
-def in_order(held: Iterable[InUse], wants: Iterable[Want], now: float) -> list[Want]:
+def in_order(
+    held: Iterable[InUse],
+    wants: Iterable[Want],
+    now: float,
+    past: Mapping[str, float] | None = None,
+) -> list[Want]:
     """Bring the entries of all users into one order.
 
     A user's own entries come by priority, then by age. Of the users' next entries, the head stays
     first: it was told when it starts. After it, the lowest score comes first: GPUs that the user
-    holds, plus those of the user's own entries ahead, minus hours waited times GPUs requested. So
-    no user can push another back forever, and waiting wins in the end, sooner for entries that
-    need many GPUs, which are rarely free together.
+    holds, plus those that the user has had of late, on average (`past`), plus those of the user's
+    own entries ahead, minus hours waited times GPUs requested. So no user can push another back
+    forever, and waiting wins in the end, sooner for entries that need many GPUs, which are rarely
+    free together.
     """
     queues: dict[str, list[Want]] = {}
     for want in wants:
@@ -122,7 +128,7 @@ def in_order(held: Iterable[InUse], wants: Iterable[Want], now: float) -> list[W
         queue.sort(key=lambda want: (-want.priority, want.queued))
     if len(queues) == 1:
         return next(iter(queues.values()))
-    has: dict[str, float] = dict.fromkeys(queues, 0.0)
+    has = {user: (past or {}).get(user, 0.0) for user in queues}
     for one in held:
         if one.user in has:
             has[one.user] += len(one.gpus)

@@ -36,6 +36,12 @@ class GpuUsage(msgspec.Struct):
     elsewhere: list[str] = []
     """What other GPUs people call that the job used meanwhile; the same for all its GPUs."""
 
+    @property
+    def idle_share(self) -> float:
+        """The part of the time, from 0 to 1, in which it had no load; 0 if nobody knows."""
+        idle = sum(point.load is not None and point.load < 1 for point in self.curve)
+        return idle / len(self.curve) if self.curve else 0.0
+
 
 class Attempt(msgspec.Struct):
     """One run of a job."""
