@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from jupyter_dist_server.cli.doctor import disk, inotify, logout, policy, service
-from jupyter_dist_server.jobs import admin_policy
+from jupyter_dist_server.common.policy import PATH
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 
@@ -168,15 +168,19 @@ def test_a_queue_of_another_machine_is_not_shown(queue: Queue) -> None:
 
 def test_a_policy_that_limits_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "policy.toml"
-    monkeypatch.setattr(admin_policy, "POLICY", path)
+    monkeypatch.setenv(PATH, str(path))
     assert not [*policy()]
-    path.write_text('max_time = "2:00:00"\nother = 1\n')
+    path.write_text('max_time = "2:00:00"\n')
     assert not [*policy()]
-    for line in ("max_time = 120", 'default_time = "soon"', 'max_time = "2:00:00'):
+    for line in ("max_time = 120", 'default_time = "soon"', 'max_time = "2:00:00', "other = 1"):
         path.write_text(f"# limits\n{line}\n")
         (found,) = policy()
-        assert not found.ok and found.what.endswith(f"is wrong, and limits nothing: {line}")
+        assert not found.ok and f"{path} is wrong, and so limits nothing: " in found.what
     path.unlink()
     path.mkdir()
     (found,) = policy()
     assert "cannot be read" in found.what
+    path.rmdir()
+    (tmp_path / "closures.json").write_text("[1]")
+    (found,) = policy()
+    assert "closures.json cannot be read, and so closes no GPU" in found.what

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 import jupyter_dist_server
-from jupyter_dist_server.jobs import admin_policy
+from jupyter_dist_server.common.policy import PATH
 from jupyter_dist_server.jobs.log_reader import PIECE, LogReader, fold
 from jupyter_dist_server.jobs.schedule.may_start import obstacles
 from jupyter_dist_server.jobs.store.job import Job, Spec
@@ -162,8 +162,8 @@ def test_a_time_that_a_change_of_clocks_leaves_out(berlin: None) -> None:
 
 def test_a_policy_of_the_machine(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     path = queue.folder / "policy.toml"
-    path.write_text('max_time = "2:00:00"\ndefault_time = "30" # minutes\nother = 1\n')
-    monkeypatch.setattr(admin_policy, "POLICY", path)
+    path.write_text('max_time = "2:00:00"\ndefault_time = "30" # minutes\n')
+    monkeypatch.setenv(PATH, str(path))
     said = queue.run("submit", "-t", "3:00:00", "true", code=2)
     assert "this machine allows 2:00:00 at most" in said
     queue.run("submit", "-t", "UNLIMITED", "true", code=2)

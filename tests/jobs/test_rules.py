@@ -5,6 +5,8 @@ from __future__ import annotations
 import grp
 import json
 import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -225,3 +227,26 @@ def test_memory_that_nobody_lists_can_be_allowed(
     waits(queue, job, "Resources", "2 GiB")
     rules.write_text("unseen_memory = 4096\n")
     assert queue.ended(job)["state"] == "COMPLETED"
+
+
+def test_every_block_of_the_page(
+    rules: Path, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "administrators.md").read_text()
+    policies = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert len(policies) > 3
+    for written in policies:
+        rules.write_text(written)
+        assert policy.read_policy()[1] == "", written
+    programs = queue.folder / "bin"
+    programs.mkdir()
+    queue.program().rename(programs / "jdist")
+    (programs / "sudo").write_text('#!/bin/sh\nexec "$@"\n')
+    (programs / "sudo").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    for block in re.findall(r"```bash\n(.*?)```", text, re.DOTALL):
+        commands = ["bash", "-e", "-c", block.replace("--user ann", f"--user {ME}")]
+        done = subprocess.run(commands, cwd=queue.folder, capture_output=True, text=True)
+        assert done.returncode == 0, block + done.stdout + done.stderr
+    (left,) = json.loads(queue.run("reservations", "--json"))
+    assert (left["id"], left["why"], len(left["gpus"])) == ("r2", "maintenance", 4)
