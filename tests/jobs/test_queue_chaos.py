@@ -5,6 +5,7 @@ no GPU is given to two.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -12,7 +13,9 @@ import threading
 from collections import Counter
 
 import psutil
+import pytest
 
+from jupyter_dist_server.common.policy import PATH
 from jupyter_dist_server.jobs.leases.lease import running
 from jupyter_dist_server.jobs.variables import JOB
 
@@ -29,14 +32,25 @@ STOPPED = 0.5
 ENDED = {"COMPLETED", "NODE_FAIL"}
 
 
-def test_random_kills_and_stops(queue: Queue, fake_nvml: State) -> None:
-    fake_nvml.write(gpus=2)
+@pytest.mark.parametrize("has_rules", [False, True], ids=["plain", "rules"])
+def test_random_kills_and_stops(
+    queue: Queue, fake_nvml: State, monkeypatch: pytest.MonkeyPatch, has_rules: bool
+) -> None:
+    fake_nvml.write(gpus=4 if has_rules else 2)
+    monkeypatch.setenv(PATH, str(queue.folder / "policy.toml"))
+    if has_rules:
+        (queue.folder / "policy.toml").write_text("max_gpus = 2\n")
+        queue.run("drain", "3")
     seed = random.randrange(10**6)
     chosen = random.Random(seed)
     print(f"seed {seed}")
     code = f'echo "${JOB} $JDIST_ATTEMPT" >> starts; sleep 0.2; echo $JDIST_JOB_ID >> ended'
     # What a job leaves behind has the file open, too.
     alone = 'exec 9> "$CUDA_VISIBLE_DEVICES"; flock -n 9 || echo $JDIST_JOB_ID >> twice; '
+    # Each job with a GPU takes one of as many places as there may be such jobs at once.
+    alone += (
+        "exec 8> place; flock -n 8 || exec 8> other; flock -n 8 || echo $JDIST_JOB_ID >> many; "
+    )
     kinds = [["-c", "0", "--requeue", "sh", "-c", code]]
     kinds.append(["-G", "1", "--requeue", "sh", "-c", alone + code])
     jobs: list[str] = []
@@ -45,6 +59,8 @@ def test_random_kills_and_stops(queue: Queue, fake_nvml: State) -> None:
     while faults.total() < FAULTS:
         if len(jobs) < len(_lines(queue, "ended")) + faults.total() + MOST:
             jobs.append(queue.submit(*chosen.choice(kinds)))
+        if has_rules and chosen.random() < 0.2:
+            _change_rules(queue, chosen)
         victims = [process for name in VICTIMS for process in queue.processes(name)]
         victims += queue.processes("sh")
         if not victims or chosen.random() < 0.3:
@@ -65,6 +81,8 @@ def test_random_kills_and_stops(queue: Queue, fake_nvml: State) -> None:
                 faults[f"{name} killed"] += 1
     for timer in timers:
         timer.join()
+    for rule in _reservations(queue):
+        queue.run("reservations", "--end", rule)
     for job in jobs:
         wait_for(lambda job=job: queue.show(job)["ended"], f"the end of job {job}")
     found = {job: queue.show(job) for job in jobs}
@@ -76,7 +94,9 @@ def test_random_kills_and_stops(queue: Queue, fake_nvml: State) -> None:
     )
     assert set(starts.values()) == {1}, starts
     assert not _lines(queue, "twice"), "a GPU was given to two jobs"
+    assert not _lines(queue, "many"), "more GPUs were in use than the policy allows"
     for job, one in found.items():
+        assert "GPU-fake-3" not in one["gpu_uuids"], "it is drained"
         if one["state"] == "FAILED":  # its own process was killed, not its runner
             assert one["reason"] == "RaisedSignal:9", one
         if one["state"] == "COMPLETED":
@@ -86,6 +106,19 @@ def test_random_kills_and_stops(queue: Queue, fake_nvml: State) -> None:
     wait_for(lambda: not _of_jobs(queue), "the end of what jobs have started")
     assert running() == [], "nobody holds a lease"
     print(f"{dict(faults)}, {len(jobs)} jobs: {dict(states)}")
+
+
+def _change_rules(queue: Queue, chosen: random.Random) -> None:
+    """Reserve a GPU, for later or for now, or end that; no job has a time limit."""
+    if found := _reservations(queue):
+        queue.run("reservations", "--end", chosen.choice(found))
+    else:
+        start = chosen.choice(["now", "now+1hour"])
+        queue.run("reserve", str(chosen.randrange(3)), "--from", start, "--for", "2h")
+
+
+def _reservations(queue: Queue) -> list[str]:
+    return [one["id"] for one in json.loads(queue.run("reservations", "--json")) if "id" in one]
 
 
 def _lines(queue: Queue, name: str) -> list[str]:
