@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import grp
 import os
 import pwd
@@ -23,4 +24,8 @@ def groups_of(user: str) -> frozenset[str]:
         ids = os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
     except KeyError:
         return frozenset()
-    return frozenset(entry.gr_name for entry in grp.getgrall() if entry.gr_gid in ids)
+    names = set()
+    for id in ids:
+        with contextlib.suppress(KeyError):  # a group without a name
+            names.add(grp.getgrgid(id).gr_name)
+    return frozenset(names)
