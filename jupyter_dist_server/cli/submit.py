@@ -163,7 +163,8 @@ def _keep_input(store: Store) -> str:
     folder = store.folder / "scripts"
     folder.mkdir(mode=0o700, exist_ok=True)
     path = folder / f"{time.time_ns()}-stdin"
-    path.write_bytes(body)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(body)
     return str(path)
 
 

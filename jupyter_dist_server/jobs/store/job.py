@@ -30,6 +30,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     umask: int = 0o022
     environment: str = ""
     """The hash under which the store keeps the variables."""
+    secrets: str = ""
+    """The file with values that are shown to nobody, see `secret_values`."""
     setup: list[str] = []
     output: str = "jdist-%j.out"
     error: str | None = None
@@ -58,7 +60,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     submitted_in: str = ""
     """The folder, if it is not `cwd`."""
     asked: str = ""
-    """The request as JSON, without values of variables, to ask for the same again."""
+    """The request as JSON, without values of secrets and variables, to ask for the same again."""
 
 
 AGAIN: dict[str, Any] = dict.fromkeys(
@@ -163,6 +165,6 @@ class Job:
         spec = msgspec.to_builtins(told.pop("spec")) | {"argv": self.spec.argv}
         for private in ("launch", "boot", "runner_start"):
             told.pop(private)
-        for private in ("environment", "asked"):
+        for private in ("environment", "secrets", "asked"):
             spec.pop(private, None)
         return {"label": self.label} | told | {"spec": spec}

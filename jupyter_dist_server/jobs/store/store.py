@@ -16,6 +16,7 @@ import msgspec
 
 from .attempt import GpuUsage
 from .job import Job, Spec
+from .secret_values import SecretValues, keep_secrets
 from .states import CONFIGURING, ENDED, MOVES, PENDING, RUNNING
 from .store_reader import AMONG, COLUMNS, JSON, StoreReader
 
@@ -38,6 +39,7 @@ class Store(StoreReader):
         token: str,
         *,
         environment: Mapping[str, str] | None = None,
+        secrets: SecretValues | None = None,
         dependencies: Iterable[tuple[int, str]] = (),
         is_array: bool = False,
     ) -> range:
@@ -50,7 +52,9 @@ class Store(StoreReader):
             if (known := self.submitted(token)) is not None:
                 return known
             spec = msgspec.structs.replace(
-                jobs[0].spec, environment=self._keep_environment(environment or {})
+                jobs[0].spec,
+                environment=self._keep_environment(environment or {}),
+                secrets=keep_secrets(self.folder, secrets or SecretValues()),
             )
             number = self._keep_spec(spec)
             top = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'").fetchone()

@@ -13,6 +13,7 @@ import msgspec
 from ...common.errors import DistError
 from .attempt import Attempt, Event, GpuUsage
 from .job import Job, Spec, label_of
+from .secret_values import SecretValues, read_secrets
 from .store_file import StoreFile
 
 JSON = ("params", "gpu_ids", "gpu_uuids")
@@ -67,9 +68,13 @@ class StoreReader(StoreFile):
         return range(rows[0]["first"], rows[0]["last"] + 1) if rows else None
 
     def environment(self, job: Job) -> dict[str, str]:
-        """Return the variables that a job was submitted with."""
+        """Return the variables that a job was submitted with; `secrets` has what is hidden."""
         rows = self.read("SELECT body FROM environments WHERE hash = ?", job.spec.environment)
         return dict(json.loads(rows[0]["body"])) if rows else {}
+
+    def secrets(self, job: Job) -> SecretValues:
+        """Return the values of a job that are hidden elsewhere."""
+        return read_secrets(self.folder, job.spec.secrets)
 
     def get(self, id: int) -> Job:
         """Return a job; an unknown id is an error."""

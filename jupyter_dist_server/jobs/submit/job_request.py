@@ -14,6 +14,7 @@ from ...common.errors import DistError
 from ..job_command import with_parameters
 from ..select_jobs import select
 from ..store.job import Job
+from ..store.secret_values import hide_in_option
 from ..store.store import Store
 
 
@@ -91,7 +92,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             raise DistError("bad_request", message, hint, field) from None
 
     def again(self, folder: str, chdir: str, script: Path | None) -> dict[str, Any]:
-        """Return the body that asks for the same from any folder, without values of variables.
+        """Return the body that asks for the same from any folder, without variables and secrets.
 
         Relative paths start in `folder`, the job runs in `chdir`, and `script` begins its command.
         """
@@ -100,6 +101,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             "chdir": chdir,
             "export": ",".join(export) or (self.export and "NONE"),
             "env": None,
+            "param": [*map(hide_in_option, self.param or [])],
             "like": None,
             "key": None,
         }

@@ -22,6 +22,7 @@ from ..launch import ensure
 from ..schedule.may_start import HELD
 from ..store import slurm_formats as slurm
 from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
+from ..store.secret_values import MASK, SecretValues, hide_secrets
 from ..store.store import Store
 from . import scripts_and_notebooks as scripts
 from .choose_gpus import choose_gpus
@@ -50,6 +51,7 @@ class Submission:
     tasks: list[int]
     dependencies: list[tuple[int, str]]
     environment: dict[str, str]
+    secrets: SecretValues
     key: str | None
     copies: dict[int, Path]
     """Files in the command, by their place; a copy runs, so that you can edit them."""
@@ -87,6 +89,7 @@ class Submission:
             [Job.of(common | {"task": task, "params": row}) for task, row in pairs],
             self._token or os.urandom(16).hex(),
             environment=self.environment,
+            secrets=self.secrets,
             dependencies=self.dependencies,
             is_array=is_array,
         )
@@ -104,6 +107,9 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         raise DistError("linux_only", "Jobs run on Linux only.", hint)
     if request.like:
         complete_like(request, store, request.like)
+    if any(MASK in word for word in [*request.command, *(request.param or [])]):
+        message = "A secret of the other job is hidden, and cannot be taken from it."
+        raise DistError("bad_parameter", message, "Give all its --param again.", "param")
     copies = {}
     if request.notebook:
         with reading("notebook"):
@@ -207,7 +213,8 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     if not dependencies:  # a job before it could bring what is missing
         may_bring = copies, any(rows), request.torchrun, request.kernel, job.spec.setup
         _check_launch(job.spec, environment, is_known=not any(may_bring))
-    return Submission(job, rows, tasks, dependencies, environment, request.key, copies, notices)
+    shown, rows, secrets = hide_secrets(environment, rows)
+    return Submission(job, rows, tasks, dependencies, shown, secrets, request.key, copies, notices)
 
 
 def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
