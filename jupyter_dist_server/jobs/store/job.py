@@ -49,6 +49,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_jobs: int | None = None
     array_limit: int | None = None
     """How many tasks of its array run at once."""
+    max_fails: int | None = None
+    """After how many failed tasks those of its array that wait are cancelled."""
     singleton: bool = False
     """Whether it waits until no other job of its name runs."""
     kill_on_invalid_dep: bool = False

@@ -54,6 +54,8 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     add("-a", "--array", metavar="TASKS", help="one job for each number: 0-9, 1,3,5, 0-99%%4")
     add("--param", action="append", metavar="NAME=A,B", help="one job for each combination")
     add("--param-file", metavar="CSV", help="one job for each row; its first row has the names")
+    told = "cancel an array's waiting tasks after N have failed; running ones go on"
+    add("--max-fails", type=int, metavar="N", help=told)
     add("--max-jobs", type=int, metavar="N", help="at most N jobs of this name run at once")
     add = parser.add_argument_group("how it runs").add_argument
     add("-J", "--job-name", dest="name", help="default: the name of the program")

@@ -42,6 +42,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     array: str | None = None
     param: list[str] | None = None
     param_file: str | None = None
+    max_fails: int | None = None
     max_jobs: int | None = None
     name: str | None = None
     chdir: str | None = None

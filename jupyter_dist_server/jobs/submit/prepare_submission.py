@@ -167,6 +167,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         grace=GRACE if request.grace is None else slurm.check_grace(request.grace),
         requeue=REQUEUES if request.requeue else 0,
         requeue_on=_exit_codes(request.requeue_on) if request.requeue_on else [],
+        max_fails=request.max_fails,
         max_jobs=request.max_jobs,
         array_limit=array_limit,
         singleton=singleton,
@@ -201,7 +202,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         memory=memory,
         limit=limit,
     )
-    _check(job)
+    _check(job, is_array)
     environment = chosen_variables(request)
     if request.kernel:
         with reading("kernel"):
@@ -238,7 +239,7 @@ def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
     return None, []
 
 
-def _check(job: Job) -> None:
+def _check(job: Job, is_array: bool) -> None:
     if job.gpus < 0 or job.cpus < 0:
         raise DistError("bad_option", "A number of GPUs or cores cannot be negative.")
     if job.cpus > (cores := usable_cores()):
@@ -248,8 +249,13 @@ def _check(job: Job) -> None:
         needs = f"The job needs {format_bytes(job.memory)} of memory"
         raise DistError("too_large", f"{needs}, and there are {format_bytes(there)}.", field="mem")
     slurm.check_priority(job.priority)
-    if job.spec.max_jobs is not None and job.spec.max_jobs < 1:
-        raise DistError("bad_option", "--max-jobs must be at least 1.")
+    for option in ("max_jobs", "max_fails"):
+        if (most := getattr(job.spec, option)) is not None and most < 1:
+            message = f"--{option.replace('_', '-')} must be at least 1."
+            raise DistError("bad_option", message, field=option)
+    if job.spec.max_fails is not None and not is_array:
+        hint = "Such as --array 0-9, or --param with several values."
+        raise DistError("bad_option", "--max-fails needs an array.", hint, "max_fails")
 
 
 def _check_launch(spec: Spec, environment: dict[str, str], *, is_known: bool) -> None:

@@ -57,6 +57,10 @@ _ADVANCED = {
     "dependency": ("After jobs", "Such as afterok:12, afterany:13:14 or singleton."),
     "priority": ("Priority", "Higher starts first among your jobs. If empty, 0."),
     "hold": ("Hold", "It waits until you release it."),
+    "max_fails": (
+        "Stop after failures",
+        "After so many jobs of a sweep have failed, those that wait are cancelled.",
+    ),
     "requeue": ("Requeue", "Start it again if the machine fails."),
     "output": (
         "Output file",
