@@ -54,12 +54,17 @@ def hold(store: Store, jobs: Sequence[Job]) -> list[str]:
 
 
 def release(store: Store, jobs: Sequence[Job]) -> list[str]:
-    """Let held jobs start, as if submitted now; return a sentence on each that was not held."""
+    """Let held jobs start, as if submitted now; return a sentence on each that was not held.
+
+    Of an array with tasks that wait, the others are passed over.
+    """
     ids = [job.id for job in jobs]
     fields = {"held": False, "queued": time.time(), "reason": "None", "detail": ""}
     with store.writing():  # or what is released may have started before we look
         store.change(ids, "state = 'PENDING' AND held", **fields)
-        left = _not_pending(store, jobs, "was not held")
+        arrays = {job.array for job in store.get_all(ids) if job.state == PENDING} - {None}
+        others = [job for job in jobs if job.array not in arrays]
+        left = _not_pending(store, others, "was not held")
     ensure(store)
     return left
 
