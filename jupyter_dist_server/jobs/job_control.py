@@ -74,11 +74,15 @@ def _not_pending(store: Store, jobs: Sequence[Job], what: str) -> list[str]:
     return [f"Job {job.label} {what}: it is {job.state}." for job in fresh if job.state != PENDING]
 
 
-def requeue(store: Store, jobs: Sequence[Job]) -> list[str]:
-    """Start ended jobs again; return a sentence on each that has not ended."""
+def requeue(store: Store, jobs: Sequence[Job], cascade: bool = False) -> list[str]:
+    """Start ended jobs again; return a sentence on each that has not ended.
+
+    With `cascade`, jobs that were cancelled as their dependency on one of them failed, too.
+    """
     left = []
     with store.writing():  # of a hundred jobs, each would wait for the disk
-        for job in jobs:
+        others = store.cancelled_with([job.id for job in jobs]) if cascade else []
+        for job in [*jobs, *store.get_all(others)]:
             if not (job.is_ended and start_again(store, job, "")):
                 left.append(f"Job {job.label} is {job.state}; cancel it first.")
     ensure(store)

@@ -361,3 +361,15 @@ def test_secrets_are_hidden(client: Client) -> None:
     assert "abcdef" not in json.dumps(told)
     assert told[-1]["command"] == ["echo", "••••"]
     assert "HF_TOKEN" in told[-1]["variables"]
+
+
+def test_a_requeue_takes_those_along_that_were_cancelled(client: Client, server: Server) -> None:
+    first = submit(client, "sh", "-c", "test -e there")
+    kill = {"kill_on_invalid_dep": "yes", "dependency": f"afterok:{first}"}
+    second = submit(client, "true", **kill)
+    follow(client, second)
+    assert job(client, second)["state"] == "CANCELLED"
+    (server.root / "there").touch()
+    client.post(f"jobs/{first}/requeue?cascade=1", status=202)
+    follow(client, second)
+    assert job(client, second)["state"] == "COMPLETED"

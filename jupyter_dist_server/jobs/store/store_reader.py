@@ -175,6 +175,17 @@ class StoreReader(StoreFile):
         )
         return [(label_of(row["id"], row["array"], row["task"]), row["type"]) for row in rows]
 
+    def cancelled_with(self, ids: Sequence[int]) -> list[int]:
+        """Return the jobs that were cancelled since they depend on these, or on one of them."""
+        rows = self.read(
+            "WITH RECURSIVE chain (id) AS (SELECT value FROM json_each(?) UNION "
+            "SELECT job FROM chain JOIN dependencies ON upon = chain.id JOIN jobs ON jobs.id = job "
+            "WHERE jobs.state = 'CANCELLED' AND jobs.reason = 'DependencyNeverSatisfied') "
+            "SELECT id FROM chain ORDER BY id",
+            json.dumps(list(ids)),
+        )
+        return [id for (id,) in rows if id not in ids]
+
     def tasks_of(self, array: int) -> tuple[int, int, int]:
         """Return how many tasks an array has, and its least and greatest number."""
         (row,) = self.read("SELECT count(*), min(task), max(task) FROM jobs WHERE array = ?", array)
