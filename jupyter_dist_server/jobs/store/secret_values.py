@@ -1,4 +1,4 @@
-"""Values that nobody else is to read: those of variables and parameters with names of secrets.
+"""Values that nobody else is to read: of variables and parameters with names of secrets, and URLs.
 
 The queue's file, all output and REST have `MASK` in their place. The values of one submission are
 in a file of their own, which only its owner can read.
@@ -19,7 +19,8 @@ MASK = "••••"
 _WORD = r"(?:TOKEN|(?:KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL)S?)(?![A-Z])"
 _NAME = re.compile(_WORD, re.IGNORECASE)
 _DIRECTIVE = re.compile(
-    rf"^(#\s*(?:JDIST|SBATCH|GFLOW)\s.*?{_WORD}\w*=).*$".encode(), re.IGNORECASE | re.MULTILINE
+    rf"^(#\s*(?:JDIST|SBATCH|GFLOW)\s.*?(?:{_WORD}\w*=|--notify\b.*?://)).*$".encode(),
+    re.IGNORECASE | re.MULTILINE,
 )
 
 
@@ -29,6 +30,8 @@ class SecretValues(msgspec.Struct):
     environment: dict[str, str] = {}
     params: dict[str, dict[str, str]] = {}
     """By name of a parameter, and by what is shown instead of the value."""
+    notify: str = ""
+    """The URL of ``--notify``."""
 
     def params_of(self, shown: Mapping[str, str]) -> dict[str, str]:
         """Return the true parameters of a job."""

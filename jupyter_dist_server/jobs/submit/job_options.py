@@ -76,7 +76,8 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     add("--grace", type=int, metavar="SECONDS", help="from SIGTERM to SIGKILL; default 30")
     add("--requeue", action="store_true", default=None, help="start again if the machine fails")
     add("--requeue-on", metavar="CODES", help="start again after these exit codes: 75,85")
-    add("--notify", metavar="COMMAND", help="run in a shell at its end; $JDIST_JOB_STATE and so on")
+    told = "at its end, notify by mailto://…, slack://… and so on, or run a command in a shell"
+    add("--notify", metavar="URL", help=told)
     add("--log-max", metavar="SIZE", help="cut the middle out of a longer output; default 1G")
     add("--comment", help="anything")
     add("--like", metavar="JOB", help="ask for the same as a job did, but for the options given")

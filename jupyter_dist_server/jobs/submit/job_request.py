@@ -12,6 +12,7 @@ import msgspec
 
 from ...common.errors import DistError
 from ..job_command import with_parameters
+from ..notification import hide_url
 from ..select_jobs import select
 from ..store.job import Job
 from ..store.secret_values import hide_in_option
@@ -106,6 +107,8 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             "like": None,
             "key": None,
         }
+        if hide_url(self.notify or ""):
+            fields["notify"] = None
         if self.param_file:
             fields["param_file"] = os.path.abspath(Path(folder, self.param_file))
         if self.venv:

@@ -19,6 +19,7 @@ from ...common.units import format_bytes
 from ..admin_policy import allowed_limit
 from ..job_command import find_program
 from ..launch import ensure
+from ..notification import check_url, hide_url
 from ..schedule.may_start import HELD
 from ..store import slurm_formats as slurm
 from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
@@ -173,7 +174,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         singleton=singleton,
         kill_on_invalid_dep=request.kill_on_invalid_dep == "yes",
         force=bool(request.force),
-        notify=request.notify,
+        notify=hide_url(request.notify or "") or request.notify,
         comment=request.comment or "",
         notebook=request.notebook or "",
         submitted_in="" if folder == chdir else folder,
@@ -215,6 +216,9 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         may_bring = copies, any(rows), request.torchrun, request.kernel, job.spec.setup
         _check_launch(job.spec, environment, is_known=not any(may_bring))
     shown, rows, secrets = hide_secrets(environment, rows)
+    if request.notify and hide_url(request.notify):
+        check_url(request.notify)
+        secrets.notify = request.notify
     return Submission(job, rows, tasks, dependencies, shown, secrets, request.key, copies, notices)
 
 
