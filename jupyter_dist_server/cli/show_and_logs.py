@@ -59,6 +59,8 @@ def run_show(options: argparse.Namespace, store: Store) -> int:
             ("Ended", write_moment(job.ended)),
             ("Attempt", str(job.attempt)),
         ]
+        if job.spec.every:
+            rows.append(("Every", job.spec.every))
         if job.spec.comment:
             rows.append(("Comment", job.spec.comment))
         if hidden := [name for name, value in store.environment(job).items() if value == MASK]:

@@ -127,7 +127,7 @@ def run_run(options: argparse.Namespace, store: Store) -> int:
     from .follow_output import follow, show
 
     asked = _prepare(options, store)
-    if asked.count > 1 or asked.tasks:
+    if asked.count > 1 or asked.tasks or asked.job.spec.every:
         raise DistError("bad_option", "jdist run starts one job.", "Use jdist submit for several.")
     is_known = bool(asked.known(store))
     queued = store.get(asked.submit(store)[0])

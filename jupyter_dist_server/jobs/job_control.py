@@ -15,6 +15,7 @@ from .job_end import start_again
 from .launch import ensure
 from .runner.descendants import descendants_of, send
 from .schedule.may_start import HELD
+from .series import newest_runs
 from .store.job import Job
 from .store.slurm_formats import check_grace, check_priority, read_limit
 from .store.states import ACTIVE, CANCELLED, ENDED, NOT_STARTED, PENDING
@@ -24,15 +25,16 @@ from .store.store import Store
 def cancel(store: Store, jobs: Sequence[Job], now: bool = False) -> list[str]:
     """Cancel jobs: SIGTERM, then SIGKILL after their grace time, or `now`.
 
-    Return a sentence on each that had ended before.
+    A run of a series means its newest run. Return a sentence on each that had ended before.
     """
     moment = time.time()
-    left = [f"Job {job.label} had ended: {job.state}." for job in jobs if job.is_ended]
-    ids = [job.id for job in jobs if not job.is_ended]
     ends = {"state": CANCELLED, "ended": moment, "reason": "None", "detail": NOT_STARTED}
-    store.change(ids, "state = 'PENDING'", **ends)
-    store.change(ids, f"state IN {ACTIVE}", cancel_at=moment, **({"kill": True} if now else {}))
-    store.change(ids, "state = 'PENDING'", **ends)  # it was just given back by who started it
+    with store.writing():  # or one that ends meanwhile would start again, or submit its next run
+        fresh = newest_runs(store, store.get_all([job.id for job in jobs]))
+        left = [f"Job {job.label} had ended: {job.state}." for job in fresh if job.is_ended]
+        ids = [job.id for job in fresh if not job.is_ended]
+        store.change(ids, "state = 'PENDING'", **ends)
+        store.change(ids, f"state IN {ACTIVE}", cancel_at=moment, **({"kill": True} if now else {}))
     _tell_runners(store, ids)
     return left
 

@@ -19,6 +19,7 @@ from ..common.patience import patience
 from ..common.processes.process_ref import boot_id
 from .failing_arrays import look_at_array
 from .job_command import remove_folders
+from .series import submit_next
 from .store.job import AGAIN, REQUEUES, Job
 from .store.states import (
     CANCELLED,
@@ -58,9 +59,10 @@ def _start_again_if_asked(store: Store, job: Job) -> bool:
 
 
 def _after_end(store: Store, job: Job) -> None:
-    """Start a job again if it asks for that; otherwise, its array may have to stop."""
+    """Start a job again if it asks for that, or do what its end means for other jobs."""
     if not _start_again_if_asked(store, job):
         look_at_array(store, job)
+        submit_next(store, job)
 
 
 def write_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:

@@ -117,7 +117,8 @@ def _obstacle(
     if unmet := _all_unmet(others, now):
         return unmet
     if job.begin is not None and job.begin > now:
-        told = f"--begin: it starts after {write_moment(job.begin)}."
+        option = "--every" if job.spec.every else "--begin"
+        told = f"{option}: it starts after {write_moment(job.begin)}."
         return Obstacle("BeginTime", told, job.begin)
     if job.spec.singleton and not is_alone:
         return Obstacle("Dependency", f"singleton: another job named {job.name} comes first.")

@@ -43,6 +43,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A signal, and how many seconds before the limit it is sent."""
     signal_first: bool = False
     """Whether only the job's first process gets it: a script's shell."""
+    every: str = ""
+    """The time from run to run, or a line of cron."""
     requeue: int = 0
     """How often it is started again after its runner or the machine failed."""
     requeue_on: list[int] = []

@@ -46,16 +46,19 @@ class Store(StoreReader):
         """Add jobs with one spec, all or none; return their ids.
 
         The same `token` again adds nothing, and returns the same ids. `dependencies` are ids of
-        other jobs, and how these must have ended: ``afterok`` and so on.
+        other jobs, and how these must have ended: ``afterok`` and so on. The spec of a job of the
+        store keeps its environment and secrets.
         """
         with self.writing():
             if (known := self.submitted(token)) is not None:
                 return known
-            spec = msgspec.structs.replace(
-                jobs[0].spec,
-                environment=self._keep_environment(environment or {}),
-                secrets=keep_secrets(self.folder, secrets or SecretValues()),
-            )
+            spec = jobs[0].spec
+            if not spec.environment:
+                spec = msgspec.structs.replace(
+                    spec,
+                    environment=self._keep_environment(environment or {}),
+                    secrets=keep_secrets(self.folder, secrets or SecretValues()),
+                )
             number = self._keep_spec(spec)
             top = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'").fetchone()
             first = (top["seq"] if top else 0) + 1

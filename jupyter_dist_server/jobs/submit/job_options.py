@@ -46,6 +46,8 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     add("-t", "--time", metavar="LIMIT", help="time limit: minutes, HH:MM:SS or D-HH:MM:SS")
     add = parser.add_argument_group("when it starts").add_argument
     add("--begin", metavar="WHEN", help="not before: now+2hours, 18:30, 2026-03-01T06:00")
+    told = "run it again and again: 6h, 1d, or a line of cron such as “0 3 * * *”"
+    add("--every", metavar="TIME", help=told)
     add("-d", "--dependency", metavar="LIST", help="afterok:12,afterany:13:14, singleton")
     told = "cancel the job if its dependency can never be satisfied (default: no)"
     add("--kill-on-invalid-dep", choices=("yes", "no"), help=told)

@@ -36,6 +36,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     mem: str | None = None
     time: str | None = None
     begin: str | None = None
+    every: str | None = None
     dependency: str | None = None
     kill_on_invalid_dep: Literal["yes", "no"] | None = None
     priority: int | None = None

@@ -21,6 +21,7 @@ from ..job_command import find_program
 from ..launch import ensure
 from ..notification import check_url, hide_url
 from ..schedule.may_start import HELD
+from ..series import first_run
 from ..store import slurm_formats as slurm
 from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
 from ..store.secret_values import MASK, SecretValues, hide_secrets
@@ -144,6 +145,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         dependencies, singleton = read_dependencies(request.dependency or "", store)
     with reading("begin"):
         begin = slurm.read_moment(request.begin, time.time()) if request.begin else None
+        begin = first_run(request.every, begin) if request.every else begin
     with reading("mem"):
         memory = slurm.read_size(request.mem) or usable_memory() if request.mem else 0
     with reading("time"):
@@ -166,6 +168,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         signal=_signal_before(request.signal) if request.signal else None,
         signal_first="B" in (request.signal or "").rpartition(":")[0],
         grace=GRACE if request.grace is None else slurm.check_grace(request.grace),
+        every=request.every or "",
         requeue=REQUEUES if request.requeue else 0,
         requeue_on=_exit_codes(request.requeue_on) if request.requeue_on else [],
         max_fails=request.max_fails,
@@ -257,6 +260,9 @@ def _check(job: Job, is_array: bool) -> None:
         if (most := getattr(job.spec, option)) is not None and most < 1:
             message = f"--{option.replace('_', '-')} must be at least 1."
             raise DistError("bad_option", message, field=option)
+    if job.spec.every and is_array:
+        hint = "Submit the array in the job: jdist submit --every 1d jdist submit --array 0-9 …"
+        raise DistError("bad_option", "--every runs one job, and no array.", hint, "every")
     if job.spec.max_fails is not None and not is_array:
         hint = "Such as --array 0-9, or --param with several values."
         raise DistError("bad_option", "--max-fails needs an array.", hint, "max_fails")
