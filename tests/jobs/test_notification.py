@@ -74,8 +74,13 @@ def test_a_web_hook(queue: Queue) -> None:
     found = [path for path in queue.folder.rglob("*") if path.is_file()]
     kept = [path for path in found if b"a-secret-token" in path.read_bytes()]
     assert [path.parent.name for path in kept] == ["secrets"]
+    with serving(Hook) as port:
+        queue.submit("-c", "0", "--like", job, "--notify", f"json://127.0.0.1:{port}/another")
+        assert _heard.get(timeout=PATIENCE)[0] == "/another"
     again = queue.submit("-H", "--like", job)
-    assert "notify" not in queue.show(again)["spec"], "nobody knows it any more"
+    assert queue.show(again)["spec"]["notify"] == f"json://{MASK}"
+    kept = [path for path in queue.folder.rglob("secrets/*") if url in path.read_text()]
+    assert len(kept) == 2, "the same URL"
 
 
 def test_a_mail_in_a_script(queue: Queue) -> None:

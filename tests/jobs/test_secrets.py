@@ -93,6 +93,24 @@ def test_a_script_from_standard_input(queue: Queue) -> None:
     assert {stat.S_IMODE(path.stat().st_mode) for path in found} == {0o600}
 
 
+def test_a_value_with_commas(queue: Queue) -> None:
+    job = queue.submit("--export", f"ALL,HF_TOKEN='a,{SECRET}'", "sh", "-c", "echo $HF_TOKEN")
+    queue.ended(job)
+    assert queue.output(job) == f"a,{SECRET}\n"
+    assert [path.parent.name for path in files_with_secret(queue.folder)] == ["secrets"]
+
+
+def test_the_file_is_lost(queue: Queue) -> None:
+    job = queue.submit("-H", "--env", f"HF_TOKEN={SECRET}", "true")
+    (kept,) = files_with_secret(queue.folder)
+    kept.unlink()
+    queue.run("release", job)
+    ended = queue.ended(job)
+    assert (ended["state"], ended["reason"]) == ("FAILED", "JobLaunchFailure")
+    assert f"The secrets of the job in {kept} cannot be read" in ended["detail"]
+    queue.run("show", job)
+
+
 def test_names_of_secrets() -> None:
     names = "HF_TOKEN aws_secret_access_key PGPASSWORD OPENAI_API_KEY_2 GOOGLE_CREDENTIALS ApiKey"
     others = "MAX_TOKENS TOKENIZERS_PARALLELISM KEYBOARD PATH PASS"

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from ...common.errors import DistError
+
 MASK = "••••"
 # No plural of TOKEN: many commands have max_tokens.
 _WORD = r"(?:TOKEN|(?:KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL)S?)(?![A-Z])"
@@ -84,4 +86,9 @@ def read_secrets(folder: Path, name: str) -> SecretValues:
     """Return the values that `keep_secrets` has written."""
     if not name:
         return SecretValues()
-    return msgspec.convert(json.loads((folder / "secrets" / name).read_bytes()), SecretValues)
+    path = folder / "secrets" / name
+    try:
+        return msgspec.convert(json.loads(path.read_bytes()), SecretValues)
+    except OSError as error:
+        message = f"The secrets of the job in {path} cannot be read: {error.strerror}."
+        raise DistError("queue_unusable", message, "Submit the job again.") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any, Literal
 
@@ -99,7 +100,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
         Relative paths start in `folder`, the job runs in `chdir`, and `script` begins its command.
         """
-        export = [one for one in (self.export or "").split(",") if "=" not in one]
+        export = [one for one in read_export(self.export or "") if "=" not in one]
         fields = msgspec.to_builtins(self) | {
             "chdir": chdir,
             "export": ",".join(export) or (self.export and "NONE"),
@@ -128,6 +129,16 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
                 setattr(self, name, getattr(others, name, None))
 
 
+def read_export(text: str) -> list[str]:
+    """Split ``--export`` at commas, but not within quotation marks."""
+    words = shlex.shlex(text, posix=True, punctuation_chars="")
+    words.whitespace, words.whitespace_split, words.commenters, words.escape = ",", True, "", ""
+    try:
+        return list(words)
+    except ValueError as error:
+        raise DistError("bad_option", f"--export: {error}.", "Close the quotation mark.") from error
+
+
 def _is_plain(text: str) -> bool:
     try:
         return b"\0" not in text.encode(errors="surrogateescape")
@@ -146,6 +157,8 @@ def complete_like(request: JobRequest, store: Store, label: str) -> None:
     if found is None:
         message = f"It is not known how job {jobs[0].label} was asked for."
         raise DistError("bad_option", message, "Give the command and its options.", "like")
+    if url := store.secrets(jobs[0]).notify:
+        found["notify"] = url
     if request.command or request.notebook:
         of_notebooks = [] if request.notebook else ["parameter"]
         for name in ("command", "notebook", "output_notebook", *of_notebooks):

@@ -109,7 +109,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         raise DistError("linux_only", "Jobs run on Linux only.", hint)
     if request.like:
         complete_like(request, store, request.like)
-    if any(MASK in word for word in [*request.command, *(request.param or [])]):
+    if any(MASK in word for word in [*(request.command or []), *(request.param or [])]):
         message = "A secret of the other job is hidden, and cannot be taken from it."
         raise DistError("bad_parameter", message, "Give all its --param again.", "param")
     copies = {}
