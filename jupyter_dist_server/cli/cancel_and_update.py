@@ -49,7 +49,14 @@ def add_cancel_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--signal", metavar="SIG", help="only send a signal: USR1, INT")
 
 
-add_hold_options = add_release_options = add_requeue_options = add_choice
+def add_requeue_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``jdist requeue``."""
+    add_choice(parser)
+    told = "also jobs that --kill-on-invalid-dep cancelled because of these"
+    parser.add_argument("--cascade", action="store_true", help=told)
+
+
+add_hold_options = add_release_options = add_choice
 
 
 def chosen(options: argparse.Namespace, store: Store) -> list[Job]:
@@ -96,7 +103,11 @@ def _change(
 
 run_hold = partial(_change, job_control.hold)
 run_release = partial(_change, job_control.release)
-run_requeue = partial(_change, job_control.requeue)
+
+
+def run_requeue(options: argparse.Namespace, store: Store) -> int:
+    """Start jobs again that have ended."""
+    return _change(partial(job_control.requeue, cascade=options.cascade), options, store)
 
 
 def run_update(options: argparse.Namespace, store: Store) -> int:

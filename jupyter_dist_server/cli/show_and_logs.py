@@ -20,6 +20,7 @@ from ..jobs.log_reader import LogReader
 from ..jobs.select_jobs import select, select_one
 from ..jobs.store.attempt import Attempt
 from ..jobs.store.job import Job
+from ..jobs.store.secret_values import MASK
 from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.states import COMPLETED, ENDED
 from ..jobs.store.store import Store
@@ -58,8 +59,12 @@ def run_show(options: argparse.Namespace, store: Store) -> int:
             ("Ended", write_moment(job.ended)),
             ("Attempt", str(job.attempt)),
         ]
+        if job.spec.every:
+            rows.append(("Every", job.spec.every))
         if job.spec.comment:
             rows.append(("Comment", job.spec.comment))
+        if hidden := [name for name, value in store.environment(job).items() if value == MASK]:
+            rows.append(("Secrets", " ".join(f"{name}={MASK}" for name in hidden)))
         if job.exit_code is not None:
             rows.append(("Exit code", str(job.exit_code)))
         if job.memory or job.cpus:

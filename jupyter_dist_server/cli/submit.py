@@ -127,7 +127,7 @@ def run_run(options: argparse.Namespace, store: Store) -> int:
     from .follow_output import follow, show
 
     asked = _prepare(options, store)
-    if asked.count > 1 or asked.tasks:
+    if asked.count > 1 or asked.tasks or asked.job.spec.every:
         raise DistError("bad_option", "jdist run starts one job.", "Use jdist submit for several.")
     is_known = bool(asked.known(store))
     queued = store.get(asked.submit(store)[0])
@@ -163,7 +163,8 @@ def _keep_input(store: Store) -> str:
     folder = store.folder / "scripts"
     folder.mkdir(mode=0o700, exist_ok=True)
     path = folder / f"{time.time_ns()}-stdin"
-    path.write_bytes(body)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(body)
     return str(path)
 
 

@@ -68,9 +68,14 @@ def with_parameters(word: str, params: dict[str, str]) -> str:
     return re.sub(rf"\{{({names})\}}", lambda match: params[match[1]], word)
 
 
+def with_secrets(job: Job, store: Store) -> Job:
+    """Return a job with the parameters that are hidden."""
+    return Job.of(vars(job) | {"params": store.secrets(job).params_of(job.params)})
+
+
 def job_environment(job: Job, store: Store) -> dict[str, str]:
     """Return a job's environment: as it was submitted, with its GPUs and its names."""
-    environment = store.environment(job)
+    environment = store.environment(job) | store.secrets(job).environment
     environment |= {
         JOB: f"{job.id}.{job.launch}",
         "JDIST_JOB_ID": str(job.id),

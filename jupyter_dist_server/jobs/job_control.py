@@ -15,6 +15,7 @@ from .job_end import start_again
 from .launch import ensure
 from .runner.descendants import descendants_of, send
 from .schedule.may_start import HELD
+from .series import newest_runs
 from .store.job import Job
 from .store.slurm_formats import check_grace, check_priority
 from .store.states import ACTIVE, CANCELLED, ENDED, NOT_STARTED, PENDING
@@ -24,15 +25,16 @@ from .store.store import Store
 def cancel(store: Store, jobs: Sequence[Job], now: bool = False) -> list[str]:
     """Cancel jobs: SIGTERM, then SIGKILL after their grace time, or `now`.
 
-    Return a sentence on each that had ended before.
+    A run of a series means its newest run. Return a sentence on each that had ended before.
     """
     moment = time.time()
-    left = [f"Job {job.label} had ended: {job.state}." for job in jobs if job.is_ended]
-    ids = [job.id for job in jobs if not job.is_ended]
     ends = {"state": CANCELLED, "ended": moment, "reason": "None", "detail": NOT_STARTED}
-    store.change(ids, "state = 'PENDING'", **ends)
-    store.change(ids, f"state IN {ACTIVE}", cancel_at=moment, **({"kill": True} if now else {}))
-    store.change(ids, "state = 'PENDING'", **ends)  # it was just given back by who started it
+    with store.writing():  # or one that ends meanwhile would start again, or submit its next run
+        fresh = newest_runs(store, store.get_all([job.id for job in jobs]))
+        left = [f"Job {job.label} had ended: {job.state}." for job in fresh if job.is_ended]
+        ids = [job.id for job in fresh if not job.is_ended]
+        store.change(ids, "state = 'PENDING'", **ends)
+        store.change(ids, f"state IN {ACTIVE}", cancel_at=moment, **({"kill": True} if now else {}))
     _tell_runners(store, ids)
     return left
 
@@ -54,12 +56,17 @@ def hold(store: Store, jobs: Sequence[Job]) -> list[str]:
 
 
 def release(store: Store, jobs: Sequence[Job]) -> list[str]:
-    """Let held jobs start, as if submitted now; return a sentence on each that was not held."""
+    """Let held jobs start, as if submitted now; return a sentence on each that was not held.
+
+    Of an array with tasks that wait, the others are passed over.
+    """
     ids = [job.id for job in jobs]
     fields = {"held": False, "queued": time.time(), "reason": "None", "detail": ""}
     with store.writing():  # or what is released may have started before we look
         store.change(ids, "state = 'PENDING' AND held", **fields)
-        left = _not_pending(store, jobs, "was not held")
+        arrays = {job.array for job in store.get_all(ids) if job.state == PENDING} - {None}
+        others = [job for job in jobs if job.array not in arrays]
+        left = _not_pending(store, others, "was not held")
     ensure(store)
     return left
 
@@ -69,11 +76,15 @@ def _not_pending(store: Store, jobs: Sequence[Job], what: str) -> list[str]:
     return [f"Job {job.label} {what}: it is {job.state}." for job in fresh if job.state != PENDING]
 
 
-def requeue(store: Store, jobs: Sequence[Job]) -> list[str]:
-    """Start ended jobs again; return a sentence on each that has not ended."""
+def requeue(store: Store, jobs: Sequence[Job], cascade: bool = False) -> list[str]:
+    """Start ended jobs again; return a sentence on each that has not ended.
+
+    With `cascade`, jobs that were cancelled as their dependency on one of them failed, too.
+    """
     left = []
     with store.writing():  # of a hundred jobs, each would wait for the disk
-        for job in jobs:
+        others = store.cancelled_with([job.id for job in jobs]) if cascade else []
+        for job in [*jobs, *store.get_all(others)]:
             if not (job.is_ended and start_again(store, job, "")):
                 left.append(f"Job {job.label} is {job.state}; cancel it first.")
     ensure(store)

@@ -17,7 +17,9 @@ from typing import Any
 
 from ..common.patience import patience
 from ..common.processes.process_ref import boot_id
+from .failing_arrays import look_at_array
 from .job_command import remove_folders
+from .series import submit_next
 from .store.job import AGAIN, REQUEUES, Job
 from .store.states import (
     CANCELLED,
@@ -44,23 +46,30 @@ def start_again(store: Store, job: Job, detail: str) -> bool:
     return store.move(job, PENDING, reason="None", detail=detail, **fields)
 
 
-def start_again_if_asked(store: Store, job: Job) -> None:
+def _start_again_if_asked(store: Store, job: Job) -> bool:
     """Put a job back into the queue if ``--requeue`` or ``--requeue-on`` asks for it."""
     if job.cancel_at is not None:
-        return
+        return False
     if job.state == NODE_FAIL and job.attempt <= job.spec.requeue:
-        start_again(store, job, "Started again: its runner or the machine had failed.")
-        return
+        return start_again(store, job, "Started again: its runner or the machine had failed.")
     asks = job.state in (FAILED, OUT_OF_MEMORY) and job.exit_code in job.spec.requeue_on
-    if asks and job.attempt <= REQUEUES:
-        start_again(store, job, f"Started again: it ended with exit code {job.exit_code}.")
+    if not asks or job.attempt > REQUEUES:
+        return False
+    return start_again(store, job, f"Started again: it ended with exit code {job.exit_code}.")
+
+
+def _after_end(store: Store, job: Job) -> None:
+    """Start a job again if it asks for that, or do what its end means for other jobs."""
+    if not _start_again_if_asked(store, job):
+        look_at_array(store, job)
+        submit_next(store, job)
 
 
 def write_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:
     """Write how a job ended, and put it back into the queue if it asked for that."""
     with store.writing():  # or the job would stay as it is, if we were killed in between
         if store.move(job, **fields):
-            start_again_if_asked(store, store.get(job.id))
+            _after_end(store, store.get(job.id))
 
 
 def _paths(store: Store, job: Job) -> Iterator[Path]:
@@ -133,7 +142,7 @@ def _end_lost(store: Store, job: Job) -> None:
         if store.get(job.id).cancel_at is not None:  # it has ended, as somebody wanted
             store.move(job, CANCELLED, detail=f"Cancelled. {what} meanwhile.", **fields)
         elif store.move(job, NODE_FAIL, detail=f"{what}.", **fields):  # else somebody was faster
-            start_again_if_asked(store, store.get(job.id))
+            _after_end(store, store.get(job.id))
 
 
 def wait_again(store: Store, job: Job) -> None:

@@ -23,7 +23,7 @@ describe('the commands of the queue', () => {
       rows: [
         makeRow({ id: '11', state: 'RUNNING' }),
         makeRow({ id: '12' }),
-        makeRow({ id: '13', reason: 'JobHeldUser' }),
+        makeRow({ id: '13', reason: 'JobHeldFailures' }),
         makeRow({ id: '9', user: 'bob', priority: null })
       ],
       ended: [makeJob({ id: 9, label: '9' })]

@@ -142,7 +142,7 @@ export function isOwnJob({ priority }: IQueueRow): boolean {
 }
 
 export function isHeld({ reason }: IQueueRow): boolean {
-  return reason === 'JobHeldUser';
+  return reason === 'JobHeldUser' || reason === 'JobHeldFailures';
 }
 
 /** The UUIDs of the GPUs that jobs have, of all users. */

@@ -78,6 +78,8 @@ export function sayReason(reason: string, needsGpus: boolean): string {
       return trans.__('Begins later');
     case 'JobHeldUser':
       return trans.__('Held');
+    case 'JobHeldFailures':
+      return trans.__('Held after failures');
     case 'JobArrayTaskLimit':
       return trans.__('Array limit');
     case 'BadConstraints':

@@ -88,6 +88,24 @@ def test_what_cannot_be_any_more_is_cancelled_if_asked(queue: Queue, option: str
     assert queue.show(waits)["state"] == PENDING
 
 
+def test_a_requeue_takes_those_along_that_were_cancelled(queue: Queue) -> None:
+    options = ["-c", "0", "--kill-on-invalid-dep=yes"]
+    first = queue.submit("-c", "0", "sh", "-c", "test -e there")
+    second = queue.submit(*options, "-d", f"afterok:{first}", "true")
+    third = queue.submit(*options, "-a", "0-1", "-d", f"afterok:{second}", "true")
+    by_hand = queue.submit("-H", *options, "-d", f"afterok:{first}", "true")
+    queue.run("cancel", by_hand)
+    other = queue.submit(*options, "-d", f"afternotok:{first}", "false")
+    assert queue.ended(f"{third}_1")["reason"] == "DependencyNeverSatisfied"
+    queue.ended(other)
+    Path("there").touch()
+    queue.run("requeue", "--cascade", first)
+    for job in (first, second, f"{third}_0", f"{third}_1"):
+        assert queue.ended(job)["state"] == COMPLETED
+    assert queue.show(by_hand)["state"] == CANCELLED
+    assert queue.show(other)["attempt"] == 1, "it was not cancelled"
+
+
 def test_an_array_that_cannot_be_any_more_is_cancelled_at_once(queue: Queue) -> None:
     no_zygote: Any = None
     spec = Spec(argv=["true"], cwd="/", kill_on_invalid_dep=True)

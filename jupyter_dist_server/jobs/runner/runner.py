@@ -19,7 +19,7 @@ from ...common.files.inherited_lease import InheritedLease
 from ...common.patience import patience
 from ...common.processes.control_groups import MemoryWatch
 from ...common.processes.process_ref import ProcessRef, give_memory_back
-from ..job_command import job_command, job_environment, log_paths, make_folders
+from ..job_command import job_command, job_environment, log_paths, make_folders, with_secrets
 from ..job_end import any_is_lost, leave_end, write_end
 from ..launch import ensure
 from ..store.job import Job
@@ -101,7 +101,8 @@ class Runner:
 
     def _fork(self) -> tuple[int, int]:
         """Fork the job's process; it waits for a byte, and ends if none comes."""
-        command, environment = job_command(self.job), job_environment(self.job, self._store)
+        command = job_command(with_secrets(self.job, self._store))
+        environment = job_environment(self.job, self._store)
         make_folders(self.job, self._store)
         output, error = log_paths(self.job)
         if not os.path.isdir(self.job.spec.cwd):

@@ -26,9 +26,9 @@ from ...common.files.past_use import note_use
 from ...common.patience import patience
 from ...common.processes.process_ref import adopt_descendants, boot_id, call_ourselves
 from ...common.protocol.agents.zygote_messages import StartRunner, decode_start_runner
-from ..job_command import job_environment, remove_folders
+from ..job_command import remove_folders
 from ..launch import ensure
-from ..store.job import Job
+from ..notification import notify
 from ..store.states import CONFIGURING, FAILURES
 from ..store.store import Store
 from .runner import Runner
@@ -150,33 +150,5 @@ def _run_job(folder: Path, id: int, launch: str, descriptors: list[int]) -> None
         has_failed = ended.state in FAILURES or not ended.is_ended  # it is to start again
         note_use(len(job.gpu_uuids), begun, idle, has_failed)
     if ended and ended.is_ended:
-        _notify(store, ended)
+        notify(store, ended)
     store.close()
-
-
-def _notify(store: Store, job: Job) -> None:
-    """Run the ``--notify`` command of a job; the job's own GPUs are free by now."""
-    if not job.spec.notify:
-        return
-    import logging  # not above: each runner would carry them
-    import subprocess
-
-    environment = job_environment(job, store) | {
-        "JDIST_JOB_LABEL": job.label,
-        "JDIST_JOB_STATE": job.state,
-        "JDIST_JOB_REASON": job.reason,
-        "JDIST_JOB_DETAIL": job.detail,
-        "JDIST_JOB_EXIT_CODE": "" if job.exit_code is None else str(job.exit_code),
-        "CUDA_VISIBLE_DEVICES": "",
-    }
-    try:
-        subprocess.run(
-            ["/bin/sh", "-c", job.spec.notify],
-            cwd=job.spec.cwd,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            timeout=2 * patience.program,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        logging.getLogger(__name__).warning("Job %s: --notify failed: %s", job.label, error)

@@ -11,6 +11,8 @@ from ..store.slurm_formats import write_moment
 from ..store.states import COMPLETED
 
 HELD = "JobHeldUser", "Held; “jdist release” lets it start."
+HELD_FAILURES = "JobHeldFailures"
+_HELD = (HELD[0], HELD_FAILURES)
 NEVER = "DependencyNeverSatisfied"
 ANY = "?"
 """Begins the types of a job's dependencies if one of them is enough."""
@@ -111,11 +113,12 @@ def _obstacle(
     now: float,
 ) -> Obstacle | None:
     if job.held:
-        return Obstacle(*HELD)
+        return Obstacle(job.reason, job.detail) if job.reason in _HELD else Obstacle(*HELD)
     if unmet := _all_unmet(others, now):
         return unmet
     if job.begin is not None and job.begin > now:
-        told = f"--begin: it starts after {write_moment(job.begin)}."
+        option = "--every" if job.spec.every else "--begin"
+        told = f"{option}: it starts after {write_moment(job.begin)}."
         return Obstacle("BeginTime", told, job.begin)
     if job.spec.singleton and not is_alone:
         return Obstacle("Dependency", f"singleton: another job named {job.name} comes first.")

@@ -30,6 +30,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     umask: int = 0o022
     environment: str = ""
     """The hash under which the store keeps the variables."""
+    secrets: str = ""
+    """The file with values that are shown to nobody, see `secret_values`."""
     setup: list[str] = []
     output: str = "jdist-%j.out"
     error: str | None = None
@@ -41,12 +43,16 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A signal, and how many seconds before the limit it is sent."""
     signal_first: bool = False
     """Whether only the job's first process gets it: a script's shell."""
+    every: str = ""
+    """The time from run to run, or a line of cron."""
     requeue: int = 0
     """How often it is started again after its runner or the machine failed."""
     requeue_on: list[int] = []
     max_jobs: int | None = None
     array_limit: int | None = None
     """How many tasks of its array run at once."""
+    max_fails: int | None = None
+    """After how many failed tasks those of its array that wait are cancelled."""
     singleton: bool = False
     """Whether it waits until no other job of its name runs."""
     kill_on_invalid_dep: bool = False
@@ -58,7 +64,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     submitted_in: str = ""
     """The folder, if it is not `cwd`."""
     asked: str = ""
-    """The request as JSON, without values of variables, to ask for the same again."""
+    """The request as JSON, without values of secrets and variables, to ask for the same again."""
 
 
 AGAIN: dict[str, Any] = dict.fromkeys(
@@ -163,6 +169,6 @@ class Job:
         spec = msgspec.to_builtins(told.pop("spec")) | {"argv": self.spec.argv}
         for private in ("launch", "boot", "runner_start"):
             told.pop(private)
-        for private in ("environment", "asked"):
+        for private in ("environment", "secrets", "asked"):
             spec.pop(private, None)
         return {"label": self.label} | told | {"spec": spec}

@@ -16,6 +16,7 @@ import msgspec
 
 from .attempt import GpuUsage
 from .job import Job, Spec
+from .secret_values import SecretValues, keep_secrets
 from .states import CONFIGURING, ENDED, MOVES, PENDING, RUNNING
 from .store_reader import AMONG, COLUMNS, JSON, StoreReader
 
@@ -38,20 +39,26 @@ class Store(StoreReader):
         token: str,
         *,
         environment: Mapping[str, str] | None = None,
+        secrets: SecretValues | None = None,
         dependencies: Iterable[tuple[int, str]] = (),
         is_array: bool = False,
     ) -> range:
         """Add jobs with one spec, all or none; return their ids.
 
         The same `token` again adds nothing, and returns the same ids. `dependencies` are ids of
-        other jobs, and how these must have ended: ``afterok`` and so on.
+        other jobs, and how these must have ended: ``afterok`` and so on. The spec of a job of the
+        store keeps its environment and secrets.
         """
         with self.writing():
             if (known := self.submitted(token)) is not None:
                 return known
-            spec = msgspec.structs.replace(
-                jobs[0].spec, environment=self._keep_environment(environment or {})
-            )
+            spec = jobs[0].spec
+            if not spec.environment:
+                spec = msgspec.structs.replace(
+                    spec,
+                    environment=self._keep_environment(environment or {}),
+                    secrets=keep_secrets(self.folder, secrets or SecretValues()),
+                )
             number = self._keep_spec(spec)
             top = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'").fetchone()
             first = (top["seq"] if top else 0) + 1

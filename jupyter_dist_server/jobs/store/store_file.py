@@ -55,7 +55,9 @@ CREATE TABLE attempts (
 """
 _ANY = ""
 """Types of dependencies that begin with ``?``, which older versions take for ``afternotok``."""
-_STEPS = (_QUEUE, _ATTEMPTS, _ANY)
+_SECRETS = ""
+"""Values of secrets are in files of their own, without which older versions would start jobs."""
+_STEPS = (_QUEUE, _ATTEMPTS, _ANY, _SECRETS)
 _SUSPECTED = "suspected"
 """A file that exists after nonsense was found in the queue: who opens that next checks it."""
 VERSION = len(_STEPS)

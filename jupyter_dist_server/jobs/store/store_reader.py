@@ -13,6 +13,7 @@ import msgspec
 from ...common.errors import DistError
 from .attempt import Attempt, Event, GpuUsage
 from .job import Job, Spec, label_of
+from .secret_values import SecretValues, read_secrets
 from .store_file import StoreFile
 
 JSON = ("params", "gpu_ids", "gpu_uuids")
@@ -67,9 +68,13 @@ class StoreReader(StoreFile):
         return range(rows[0]["first"], rows[0]["last"] + 1) if rows else None
 
     def environment(self, job: Job) -> dict[str, str]:
-        """Return the variables that a job was submitted with."""
+        """Return the variables that a job was submitted with; `secrets` has what is hidden."""
         rows = self.read("SELECT body FROM environments WHERE hash = ?", job.spec.environment)
         return dict(json.loads(rows[0]["body"])) if rows else {}
+
+    def secrets(self, job: Job) -> SecretValues:
+        """Return the values of a job that are hidden elsewhere."""
+        return read_secrets(self.folder, job.spec.secrets)
 
     def get(self, id: int) -> Job:
         """Return a job; an unknown id is an error."""
@@ -169,6 +174,17 @@ class StoreReader(StoreFile):
             id,
         )
         return [(label_of(row["id"], row["array"], row["task"]), row["type"]) for row in rows]
+
+    def cancelled_with(self, ids: Sequence[int]) -> list[int]:
+        """Return the jobs that were cancelled since they depend on these, or on one of them."""
+        rows = self.read(
+            "WITH RECURSIVE chain (id) AS (SELECT value FROM json_each(?) UNION "
+            "SELECT job FROM chain JOIN dependencies ON upon = chain.id JOIN jobs ON jobs.id = job "
+            "WHERE jobs.state = 'CANCELLED' AND jobs.reason = 'DependencyNeverSatisfied') "
+            "SELECT id FROM chain ORDER BY id",
+            json.dumps(list(ids)),
+        )
+        return [id for (id,) in rows if id not in ids]
 
     def tasks_of(self, array: int) -> tuple[int, int, int]:
         """Return how many tasks an array has, and its least and greatest number."""

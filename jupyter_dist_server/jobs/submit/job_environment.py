@@ -8,7 +8,7 @@ from string import Template
 
 from ...common.errors import DistError
 from ..slurm_variables import without_ours
-from .job_request import JobRequest
+from .job_request import JobRequest, read_export
 
 _NOT_EXPORTED = ("JPY_", "JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "JUPYTER_DIST_JOB", "JDIST_")
 """Variables of the submitting process that are not for a job."""
@@ -34,7 +34,7 @@ def chosen_variables(request: JobRequest) -> dict[str, str]:
     """Return the variables that ``--export`` and ``--env`` choose from those of this process."""
     ours = without_ours(os.environ)
     kept = {name: value for name, value in ours.items() if not name.startswith(_NOT_EXPORTED)}
-    export = _read_export(request.export or "ALL")
+    export = read_export(request.export or "ALL")
     if export == ["NIL"]:
         chosen = {name: kept[name] for name in kept if name.startswith(("SLURM_", "SPANK_"))}
     else:
@@ -51,16 +51,6 @@ def chosen_variables(request: JobRequest) -> dict[str, str]:
         elif text in (request.env or []):
             raise DistError("bad_option", f"There is no variable {name}.", "Use K=V to set one.")
     return chosen
-
-
-def _read_export(text: str) -> list[str]:
-    """Split at commas, but not within quotation marks."""
-    words = shlex.shlex(text, posix=True, punctuation_chars="")
-    words.whitespace, words.whitespace_split, words.commenters, words.escape = ",", True, "", ""
-    try:
-        return list(words)
-    except ValueError as error:
-        raise DistError("bad_option", f"--export: {error}.", "Close the quotation mark.") from error
 
 
 def kernel_names() -> dict[str, str]:

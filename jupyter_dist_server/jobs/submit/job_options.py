@@ -46,6 +46,8 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     add("-t", "--time", metavar="LIMIT", help="time limit: minutes, HH:MM:SS or D-HH:MM:SS")
     add = parser.add_argument_group("when it starts").add_argument
     add("--begin", metavar="WHEN", help="not before: now+2hours, 18:30, 2026-03-01T06:00")
+    told = "run it again and again: 6h, 1d, or a line of cron such as “0 3 * * *”"
+    add("--every", metavar="TIME", help=told)
     add("-d", "--dependency", metavar="LIST", help="afterok:12,afterany:13:14, singleton")
     told = "cancel the job if its dependency can never be satisfied (default: no)"
     add("--kill-on-invalid-dep", choices=("yes", "no"), help=told)
@@ -54,6 +56,8 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     add("-a", "--array", metavar="TASKS", help="one job for each number: 0-9, 1,3,5, 0-99%%4")
     add("--param", action="append", metavar="NAME=A,B", help="one job for each combination")
     add("--param-file", metavar="CSV", help="one job for each row; its first row has the names")
+    told = "cancel an array's waiting tasks after N have failed; running ones go on"
+    add("--max-fails", type=int, metavar="N", help=told)
     add("--max-jobs", type=int, metavar="N", help="at most N jobs of this name run at once")
     add = parser.add_argument_group("how it runs").add_argument
     add("-J", "--job-name", dest="name", help="default: the name of the program")
@@ -74,7 +78,8 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     add("--grace", type=int, metavar="SECONDS", help="from SIGTERM to SIGKILL; default 30")
     add("--requeue", action="store_true", default=None, help="start again if the machine fails")
     add("--requeue-on", metavar="CODES", help="start again after these exit codes: 75,85")
-    add("--notify", metavar="COMMAND", help="run in a shell at its end; $JDIST_JOB_STATE and so on")
+    told = "at its end, notify by mailto://…, slack://… and so on, or run a command in a shell"
+    add("--notify", metavar="URL", help=told)
     add("--log-max", metavar="SIZE", help="cut the middle out of a longer output; default 1G")
     add("--comment", help="anything")
     add("--like", metavar="JOB", help="ask for the same as a job did, but for the options given")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,8 +13,10 @@ import msgspec
 
 from ...common.errors import DistError
 from ..job_command import with_parameters
+from ..notification import hide_url
 from ..select_jobs import select
 from ..store.job import Job
+from ..store.secret_values import hide_in_option
 from ..store.store import Store
 
 
@@ -34,6 +37,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     mem: str | None = None
     time: str | None = None
     begin: str | None = None
+    every: str | None = None
     dependency: str | None = None
     kill_on_invalid_dep: Literal["yes", "no"] | None = None
     priority: int | None = None
@@ -41,6 +45,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     array: str | None = None
     param: list[str] | None = None
     param_file: str | None = None
+    max_fails: int | None = None
     max_jobs: int | None = None
     name: str | None = None
     chdir: str | None = None
@@ -91,18 +96,21 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             raise DistError("bad_request", message, hint, field) from None
 
     def again(self, folder: str, chdir: str, script: Path | None) -> dict[str, Any]:
-        """Return the body that asks for the same from any folder, without values of variables.
+        """Return the body that asks for the same from any folder, without variables and secrets.
 
         Relative paths start in `folder`, the job runs in `chdir`, and `script` begins its command.
         """
-        export = [one for one in (self.export or "").split(",") if "=" not in one]
+        export = [one for one in read_export(self.export or "") if "=" not in one]
         fields = msgspec.to_builtins(self) | {
             "chdir": chdir,
             "export": ",".join(export) or (self.export and "NONE"),
             "env": None,
+            "param": [*map(hide_in_option, self.param or [])],
             "like": None,
             "key": None,
         }
+        if hide_url(self.notify or ""):
+            fields["notify"] = None
         if self.param_file:
             fields["param_file"] = os.path.abspath(Path(folder, self.param_file))
         if self.venv:
@@ -119,6 +127,16 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         for name in self.__struct_fields__:
             if getattr(self, name) in (None, []):
                 setattr(self, name, getattr(others, name, None))
+
+
+def read_export(text: str) -> list[str]:
+    """Split ``--export`` at commas, but not within quotation marks."""
+    words = shlex.shlex(text, posix=True, punctuation_chars="")
+    words.whitespace, words.whitespace_split, words.commenters, words.escape = ",", True, "", ""
+    try:
+        return list(words)
+    except ValueError as error:
+        raise DistError("bad_option", f"--export: {error}.", "Close the quotation mark.") from error
 
 
 def _is_plain(text: str) -> bool:
@@ -139,6 +157,8 @@ def complete_like(request: JobRequest, store: Store, label: str) -> None:
     if found is None:
         message = f"It is not known how job {jobs[0].label} was asked for."
         raise DistError("bad_option", message, "Give the command and its options.", "like")
+    if url := store.secrets(jobs[0]).notify:
+        found["notify"] = url
     if request.command or request.notebook:
         of_notebooks = [] if request.notebook else ["parameter"]
         for name in ("command", "notebook", "output_notebook", *of_notebooks):

@@ -19,9 +19,12 @@ from ...common.processes.control_groups import usable_cores, usable_memory
 from ...common.units import format_bytes, read_limit
 from ..job_command import find_program
 from ..launch import ensure
+from ..notification import check_url, hide_url
 from ..schedule.may_start import HELD
+from ..series import first_run
 from ..store import slurm_formats as slurm
 from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
+from ..store.secret_values import MASK, SecretValues, hide_secrets
 from ..store.store import Store
 from . import scripts_and_notebooks as scripts
 from .choose_gpus import choose_gpus
@@ -50,6 +53,7 @@ class Submission:
     tasks: list[int]
     dependencies: list[tuple[int, str]]
     environment: dict[str, str]
+    secrets: SecretValues
     key: str | None
     copies: dict[int, Path]
     """Files in the command, by their place; a copy runs, so that you can edit them."""
@@ -89,6 +93,7 @@ class Submission:
             [Job.of(common | {"task": task, "params": row}) for task, row in pairs],
             self._token or os.urandom(16).hex(),
             environment=self.environment,
+            secrets=self.secrets,
             dependencies=self.dependencies,
             is_array=is_array,
         )
@@ -106,6 +111,9 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         raise DistError("linux_only", "Jobs run on Linux only.", hint)
     if request.like:
         complete_like(request, store, request.like)
+    if any(MASK in word for word in [*(request.command or []), *(request.param or [])]):
+        message = "A secret of the other job is hidden, and cannot be taken from it."
+        raise DistError("bad_parameter", message, "Give all its --param again.", "param")
     copies = {}
     if request.notebook:
         with reading("notebook"):
@@ -139,6 +147,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         dependencies, singleton = read_dependencies(request.dependency or "", store)
     with reading("begin"):
         begin = slurm.read_moment(request.begin, time.time()) if request.begin else None
+        begin = first_run(request.every, begin) if request.every else begin
     with reading("mem"):
         memory = slurm.read_size(request.mem) or usable_memory() if request.mem else 0
     with reading("time"):
@@ -161,14 +170,16 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         signal=_signal_before(request.signal) if request.signal else None,
         signal_first="B" in (request.signal or "").rpartition(":")[0],
         grace=GRACE if request.grace is None else slurm.check_grace(request.grace),
+        every=request.every or "",
         requeue=REQUEUES if request.requeue else 0,
         requeue_on=_exit_codes(request.requeue_on) if request.requeue_on else [],
+        max_fails=request.max_fails,
         max_jobs=request.max_jobs,
         array_limit=array_limit,
         singleton=singleton,
         kill_on_invalid_dep=request.kill_on_invalid_dep == "yes",
         force=bool(request.force),
-        notify=request.notify,
+        notify=hide_url(request.notify or "") or request.notify,
         comment=request.comment or "",
         notebook=request.notebook or "",
         submitted_in="" if folder == chdir else folder,
@@ -197,7 +208,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         memory=memory,
         limit=limit,
     )
-    _check(job)
+    _check(job, is_array)
     environment = chosen_variables(request)
     if request.kernel:
         with reading("kernel"):
@@ -209,7 +220,11 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     if not dependencies:  # a job before it could bring what is missing
         may_bring = copies, any(rows), request.torchrun, request.kernel, job.spec.setup
         _check_launch(job.spec, environment, is_known=not any(may_bring))
-    return Submission(job, rows, tasks, dependencies, environment, request.key, copies, notices)
+    shown, rows, secrets = hide_secrets(environment, rows)
+    if request.notify and hide_url(request.notify):
+        check_url(request.notify)
+        secrets.notify = request.notify
+    return Submission(job, rows, tasks, dependencies, shown, secrets, request.key, copies, notices)
 
 
 def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
@@ -233,7 +248,7 @@ def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
     return None, []
 
 
-def _check(job: Job) -> None:
+def _check(job: Job, is_array: bool) -> None:
     if job.gpus < 0 or job.cpus < 0:
         raise DistError("bad_option", "A number of GPUs or cores cannot be negative.")
     if job.cpus > (cores := usable_cores()):
@@ -244,8 +259,16 @@ def _check(job: Job) -> None:
         raise DistError("too_large", f"{needs}, and there are {format_bytes(there)}.", field="mem")
     check_gpus(job.gpus)
     slurm.check_priority(job.priority)
-    if job.spec.max_jobs is not None and job.spec.max_jobs < 1:
-        raise DistError("bad_option", "--max-jobs must be at least 1.")
+    for option in ("max_jobs", "max_fails"):
+        if (most := getattr(job.spec, option)) is not None and most < 1:
+            message = f"--{option.replace('_', '-')} must be at least 1."
+            raise DistError("bad_option", message, field=option)
+    if job.spec.every and is_array:
+        hint = "Submit the array in the job: jdist submit --every 1d jdist submit --array 0-9 …"
+        raise DistError("bad_option", "--every runs one job, and no array.", hint, "every")
+    if job.spec.max_fails is not None and not is_array:
+        hint = "Such as --array 0-9, or --param with several values."
+        raise DistError("bad_option", "--max-fails needs an array.", hint, "max_fails")
 
 
 def _check_launch(spec: Spec, environment: dict[str, str], *, is_known: bool) -> None:

@@ -14,6 +14,7 @@ import msgspec
 from ...common.errors import DistError
 from ...common.processes.python_command import python_command
 from ..job_command import interpreter_of
+from ..store.secret_values import hide_in_directives
 from ..store.store import Store
 from .job_request import JobRequest
 
@@ -63,11 +64,13 @@ def keep_copy(store: Store, script: Path, is_script: bool) -> str:
         body = body.removeprefix(codecs.BOM_UTF8)
     if is_script and not body.startswith(b"#!"):
         body = b"#!/bin/bash\n" + body
+    if is_script:
+        body = hide_in_directives(body)
     folder = store.folder / "scripts"
     folder.mkdir(mode=0o700, exist_ok=True)
     copy = folder / f"{time.time_ns()}-{script.name}"
-    copy.write_bytes(body)
-    copy.chmod(0o700)
+    with os.fdopen(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "wb") as file:
+        file.write(body)
     return str(copy)
 
 

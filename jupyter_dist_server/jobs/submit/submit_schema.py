@@ -54,9 +54,14 @@ _ADVANCED = {
     "setup": ("Setup", "Lines of bash that run first."),
     "env": ("Variables", "NAME=VALUE, one in each line."),
     "begin": ("Not before", "Such as now+2hours, 18:30 or 2026-03-01T06:00."),
+    "every": ("Repeat", "Such as 6h, 1d, or a line of cron: 0 3 * * *."),
     "dependency": ("After jobs", "Such as afterok:12, afterany:13:14 or singleton."),
     "priority": ("Priority", "Higher starts first among your jobs. If empty, 0."),
     "hold": ("Hold", "It waits until you release it."),
+    "max_fails": (
+        "Stop after failures",
+        "After so many jobs of a sweep have failed, those that wait are cancelled.",
+    ),
     "requeue": ("Requeue", "Start it again if the machine fails."),
     "output": (
         "Output file",

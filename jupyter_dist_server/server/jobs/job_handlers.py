@@ -186,8 +186,9 @@ class ReleaseHandler(OneJobHandler):
 
 class RequeueHandler(OneJobHandler):
     async def post(self, job: str) -> None:
-        """Requeue a job that has ended."""
-        await self.change(job, job_control.requeue)
+        """Requeue a job that has ended, with ``?cascade=1`` and those cancelled because of it."""
+        cascade = self.flag("cascade")
+        await self.change(job, lambda store, jobs: job_control.requeue(store, jobs, cascade))
 
 
 class SignalHandler(OneJobHandler):
