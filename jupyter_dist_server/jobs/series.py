@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ..common.errors import DistError
+from ..common.units import read_limit
 from .store.job import AGAIN, Job
-from .store.slurm_formats import read_limit
 from .store.states import CANCELLED, PENDING
 from .store.store import Store
 
