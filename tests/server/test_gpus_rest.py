@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from jupyter_dist_server.common.policy import PATH
+from jupyter_dist_server.jobs.rules.closures import Closure, change_closures
+
 from ..fake_nvml.build import State
 from ..server_driver import Server
 from ..waiting import wait_for
@@ -188,6 +191,25 @@ def test_what_is_in_use_is_told_alike_everywhere(gpu_client: Client, gpus: State
     assert [int(value) for value in found.values()] == [0, 0, 1, 0, 0, 1, 0, 0]
     page = str(gpu_client.call("GET", "").body)
     assert uses[names[2]]["words"] in page and uses[names[5]]["words"] in page
+
+
+def test_what_is_closed_is_told_everywhere(
+    gpu_client: Client, gpu_server: Server, leases: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PATH, str(gpu_server.root / "leases" / "policy.toml"))
+    names = uuids(gpu_client)
+    drained = Closure(frozenset(names[6:7]), "root", "fan")
+    later = Closure(frozenset(names[7:]), "root", "", time.time() + 3600, None, "r1")
+    change_closures(lambda _: [drained, later])
+    closed = gpu_client.get("gpus")["closed"]
+    assert closed[names[6]] == {"words": "drained by root: fan", "now": True}
+    assert closed[names[7]]["words"].startswith("reserved from ") and not closed[names[7]]["now"]
+    assert gpu_client.get("start-schema")["properties"]["num_ranks"]["default"] == 7
+    (row,) = gpu_client.get("queue")["rows"]
+    assert (row["id"], row["kind"], row["gpu_uuids"]) == ("r1", "reservation", names[7:])
+    page = str(gpu_client.call("GET", "").body)
+    assert "not leased; drained by root: fan" in page and "reserved from " in page
+    change_closures(lambda _: [])
 
 
 def test_nothing_old_is_told_as_new_while_the_driver_hangs(gpu_client: Client, gpus: State) -> None:

@@ -100,7 +100,7 @@ class GpuFeed:
         telemetry = self.telemetry
         leases, trouble = await _who_leases(found)
         return found.to_json() | {
-            "closed": await asyncio.to_thread(closed_gpus, found),
+            "closed": msgspec.to_builtins(await asyncio.to_thread(closed_gpus, found)),
             "samples": telemetry.latest,
             "nodes": self._nodes(),
             "errors": telemetry.errors,
