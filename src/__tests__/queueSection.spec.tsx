@@ -100,7 +100,7 @@ describe('QueueSection', () => {
       ]
     });
     expect(rows()).toEqual([
-      ['ann · tests | 2 GPUs', expect.stringMatching(/^Reservation \| by /)],
+      ['ann · tests | 2 GPUs', expect.stringMatching(/^Reservation \| from /)],
       ['Reserved · tests | 2 GPUs', 'Reservation']
     ]);
   });

@@ -98,9 +98,9 @@ export function sayReason(reason: string, needsGpus: boolean): string {
   }
 }
 
-/** Of what waits `#2 · by 14:20`, of what runs `until 15:04`. */
+/** Of what waits `#2 · by 14:20`, of what runs `until 15:04`, of a reservation `from 18:00`. */
 export function sayWhen(
-  { state, ends_by, expected }: IQueueRow,
+  { kind, state, ends_by, expected }: IQueueRow,
   place: number | undefined,
   now: number
 ): string {
@@ -110,6 +110,9 @@ export function sayWhen(
       : trans.__('until %1', formatMoment(ends_by, now));
   }
   const moment = expected && formatMoment(expected.start, now);
+  if (kind === 'reservation') {
+    return trans.__('from %1', moment);
+  }
   return joinFacts([
     place !== undefined && trans.__('#%1', place),
     moment &&

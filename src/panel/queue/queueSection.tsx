@@ -152,5 +152,7 @@ function countRunning({ rows }: IQueueModel): number {
 }
 
 function countWaiting({ rows }: IQueueModel): number {
-  return rows?.filter(({ state }) => state === 'PENDING').length ?? 0;
+  const waits = ({ kind, state }: IQueueRow) =>
+    kind !== 'reservation' && state === 'PENDING';
+  return rows?.filter(waits).length ?? 0;
 }
