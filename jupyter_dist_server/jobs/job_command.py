@@ -77,7 +77,7 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
     """Return a job's environment: as it was submitted, with its GPUs and its names."""
     environment = store.environment(job) | store.secrets(job).environment
     environment |= {
-        JOB: f"{job.id}.{job.launch}",
+        JOB: job.run_name,
         "JDIST_JOB_ID": str(job.id),
         "JDIST_JOB_NAME": job.name,
         "JDIST_ATTEMPT": str(job.attempt),
@@ -115,7 +115,7 @@ def _mask(job: Job, store: Store) -> str:
 
 def _folder(name: str, job: Job, store: Store) -> Path:
     """Return a folder of one start of a job: its end spares that of the next."""
-    return store.folder / name / f"{job.id}.{job.launch}"
+    return store.folder / name / job.run_name
 
 
 def _kernel_folder(job: Job, environment: Mapping[str, str]) -> Path:

@@ -185,7 +185,7 @@ def end_leftovers(job: Job) -> None:
     killed = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(JOB) == f"{job.id}.{job.launch}":
+            if process.environ().get(JOB) == job.run_name:
                 log.info("Job %s: ending pid %s, which was left", job.label, process.pid)
                 process.kill()
                 killed.append(process)

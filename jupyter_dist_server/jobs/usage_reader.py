@@ -100,12 +100,12 @@ class Sampler:
 
     def _elsewhere(self, jobs: list[Job], used: Mapping[str, Memory]) -> dict[int, dict[str, str]]:
         """Return by job sentences on GPUs, by their labels, that it uses but does not have."""
-        by_id = {str(job.id): job for job in jobs}
+        by_run = {job.run_name: job for job in jobs}
         found: dict[int, dict[str, str]] = {job.id: {} for job in jobs}
         for uuid, memory in used.items():
             for pid in memory:
                 with contextlib.suppress(psutil.Error):  # it has ended, or is another user's
-                    job = by_id.get(_job_of(psutil.Process(pid)))
+                    job = by_run.get(_run_of(psutil.Process(pid)))
                     if job and uuid not in job.gpu_uuids:
                         gpu = self._devices[uuid].label
                         told = f"Process {pid} uses GPU {gpu}, which {_holder(uuid)}."
@@ -113,9 +113,9 @@ class Sampler:
         return found
 
 
-def _job_of(process: psutil.Process) -> str:
-    """Return the number of the job that a process belongs to, if any."""
-    return process.environ().get(JOB, "").partition(".")[0]
+def _run_of(process: psutil.Process) -> str:
+    """Return which run of a job a process belongs to, if any."""
+    return process.environ().get(JOB, "")
 
 
 def _holder(uuid: str) -> str:
@@ -183,13 +183,13 @@ def _overuse(uuid: str, memory: Memory, jobs: list[Job]) -> list[str]:
         with contextlib.suppress(psutil.Error):  # it has ended, or is in another container
             process = psutil.Process(pid)
             try:
-                ours[_job_of(process)] += size or 0
+                ours[_run_of(process)] += size or 0
             except psutil.AccessDenied:
                 theirs[process.username()] += size or 0
     said = [
-        _sentence(f"Job {job.label} uses", uuid, ours[str(job.id)], job.share)
+        _sentence(f"Job {job.label} uses", uuid, ours[job.run_name], job.share)
         for job in jobs
-        if job.share is not None and uuid in job.gpu_uuids and ours[str(job.id)] > job.share
+        if job.share is not None and uuid in job.gpu_uuids and ours[job.run_name] > job.share
     ]
     asked = Counter[str]()
     for lease in running():

@@ -6,18 +6,15 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
-from typing import Any, TypeVar
 
 import msgspec
-import psutil
 
 from ..common.errors import DistError
 from ..common.files.shared_folder import folder, owner_notice
 from ..common.policy import watched_folder
-from ..common.processes.process_ref import ProcessRef, until_ended
 from ..common.protocol.leaseholder import Leaseholder
 from ..common.protocol.offers import InLine
 from ..common.protocol.pool_record import PoolRecord
@@ -40,13 +37,13 @@ from .new_pool_record import Allocation, allowed, environment_of, number_of_rank
 from .offers import with_offers
 from .ranks_to_gpus import GpusTaken, GpusUnknown
 from .requests.request import PoolRequest
+from .while_kernel_lives import while_kernel_lives
 
 _READ_EVERY = 3.0
 """Seconds between two readings of NVML, while only processes outside pools use the GPUs."""
 
 Read = Callable[[], Awaitable[GpuState]]
 Tell = Callable[[str, InLine | None], None]
-T = TypeVar("T")
 
 
 class Allocator:
@@ -110,7 +107,7 @@ class Allocator:
         change. Raises `GpusTaken` if there are none in time, and `DistError` if the request can
         never be met, or the kernel has ended.
         """
-        return await _while_kernel_lives(self._request.kernel_pid, self._wait(tell))
+        return await while_kernel_lives(self._request.kernel_pid, self._wait(tell))
 
     async def _wait(self, tell: Tell) -> Allocation:
         assert self._request.wait is not None
@@ -292,28 +289,3 @@ class Allocator:
 def _give_back(taking: asyncio.Future[Allocation]) -> None:
     if not taking.cancelled() and not taking.exception():
         taking.result().close()
-
-
-async def _while_kernel_lives(pid: int | None, work: Coroutine[Any, Any, T]) -> T:
-    """Do something, but cancel it and raise `DistError` when the notebook's kernel ends."""
-    if pid is None:
-        return await work
-    waiting = asyncio.create_task(work)
-    ended = asyncio.create_task(_until_ended(pid))
-    try:
-        await asyncio.wait((waiting, ended), return_when=asyncio.FIRST_COMPLETED)
-        if not waiting.done():
-            raise DistError(
-                "start_cancelled", "The notebook's kernel ended while its pool waited for GPUs."
-            )
-        return waiting.result()
-    finally:
-        ended.cancel()
-        if not waiting.done():
-            waiting.cancel()
-            await asyncio.wait((waiting,))
-
-
-async def _until_ended(pid: int) -> None:
-    with suppress(psutil.NoSuchProcess):
-        await until_ended(ProcessRef.of(pid))

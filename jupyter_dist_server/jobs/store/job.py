@@ -134,6 +134,11 @@ class Job:
         return label_of(self.id, self.array, self.task)
 
     @property
+    def run_name(self) -> str:
+        """What names its present run in the environment of its processes."""
+        return f"{self.id}.{self.launch}"
+
+    @property
     def force(self) -> bool:
         """Whether it takes GPUs that are in use without a lease."""
         return self.spec.force
