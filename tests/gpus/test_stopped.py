@@ -57,7 +57,7 @@ async def test_one_process_hangs_however_many_readers_there_are(
     fake_nvml: State, freezer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_nvml.write(gpus=1, hang="INIT")
-    monkeypatch.setattr(patience, "factor", 4 / patience.driver)
+    monkeypatch.setattr(patience, "factor", patience.factor * 4 / patience.driver)
     reading = asyncio.create_task(asyncio.to_thread(GpuReader().read))
     await until(child_processes, "the process that asks the driver")
     (child,) = child_processes()

@@ -170,6 +170,15 @@ def begin_to_hold(*indices: int) -> int:
     return pid
 
 
+def _is_locked(path: Path) -> bool:
+    with open(path) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
 @pytest.mark.parametrize("wiped", ["file", "holder", "all", "folder"])
 def test_what_is_removed_of_a_lease_is_made_anew(leases: Path, wiped: str) -> None:
     pid = begin_to_hold(0, 1)
@@ -187,9 +196,8 @@ def test_what_is_removed_of_a_lease_is_made_anew(leases: Path, wiped: str) -> No
         assert try_to_take(0) == "GPU-0"
         told = holders(MACHINE)
         assert {told[gpu].pid for gpu in ("GPU-0", "GPU-1")} == {pid}
-        for name in ("GPU-0", "GPU-1"):
-            with open(leases / f"{name}.lease") as file, pytest.raises(BlockingIOError):
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for name in ("GPU-0", "GPU-1"):  # they are there before they are locked
+            wait_for(lambda name=name: _is_locked(leases / f"{name}.lease"), f"the lock of {name}")
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

@@ -253,7 +253,7 @@ async def test_a_driver_that_does_not_respond_is_waited_for_and_gives_no_cpu_ran
     gpus: State, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jupyter_dist_server.placement.allocate_gpus._READ_EVERY", 0.2)
-    monkeypatch.setattr(patience, "factor", 10 / patience.driver)
+    monkeypatch.setattr(patience, "factor", patience.factor * 10 / patience.driver)
     silent = "The NVIDIA driver has not responded for 10 s."
 
     def ask(**fields: Any) -> Allocator:

@@ -244,7 +244,11 @@ async def test_who_holds_leases_is_told(gpu_client: Client) -> None:
         assert first["leases"] == {}
         who = Leaseholder(pool="p1", pid=os.getpid(), since=5.0, notebook="a.ipynb", host="h")
         with closing(Lease.take([uuid], who)):
-            held = (await read_until(stream, lambda f: f.get("leases")))[-1]["leases"]
+
+            def is_named(frame: dict[str, Any]) -> bool:  # the lock comes before the name
+                return any(lease["user"] for lease in frame.get("leases", {}).values())
+
+            held = (await read_until(stream, is_named))[-1]["leases"]
             assert held.keys() == {uuid}
             assert held[uuid]["notebook"] == "a.ipynb"
         await read_until(stream, lambda f: f.get("leases") == {})
