@@ -39,6 +39,7 @@ _JSON = {
     "`run`": "the job on the first line, pieces as of `logs`, the job at its end on the last line",
     "`doctor`": "list of what was looked at: `ok`, `what`, `remedy`",
     "`service`": "`installed`; `said`: sentences",
+    "`aliases`": "`shell`: what a shell has to read",
 }
 """By command: what it prints with ``--json``."""
 
