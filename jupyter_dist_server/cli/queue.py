@@ -93,7 +93,7 @@ def run_queue(
         if options.json:
             print(json.dumps([row.to_json() for row in rows]))
         elif show:
-            print(show(rows))
+            print(show(rows), end="")
         else:
             head, cells = zip(*(_COLUMNS[name] for name in columns), strict=True)
             print(table(head, [[cell(row) for cell in cells] for row in rows]))

@@ -114,7 +114,7 @@ def gqueue(words: list[str], store: Store) -> int:
         free = count_free() if any(row.reason == "Resources" for row in found) else 0
         cells = {name: lambda row: _place(row, free) for name in ("NODELIST", _NODES)} | _COLUMNS
         head = [_NODES if name == "NODELIST" else name for name in columns]
-        return table(head, [[cells[name](row) for name in columns] for row in found])
+        return table(head, [[cells[name](row) for name in columns] for row in found]) + "\n"
 
     parser = Parser(prog="gqueue")
     add_queue_options(parser)

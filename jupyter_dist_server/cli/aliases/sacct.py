@@ -62,7 +62,8 @@ def sacct(words: list[str], store: Store) -> int:
     lines = [[name for name, _ in fields]] if has_head else []
     lines += [[printable(str(FIELDS[name][0](job))) for name, _ in fields] for job in found]
     if is_plain or ends_with_mark:
-        print(*(mark.join(line) + mark * ends_with_mark for line in lines), sep="\n")
+        for line in lines:
+            print(mark.join(line) + mark * ends_with_mark)
         return 0
     pads = [f"{'<' if width < 0 else '>'}{abs(width)}" for _, width in fields]
     if has_head:

@@ -140,11 +140,11 @@ def write(chosen: tuple[Format, str], rows: Sequence[Row], *, heading: bool) -> 
     columns, end = chosen
     lines = [[COLUMNS[letter][0] for _, letter, _ in columns]] if heading else []
     lines += [[printable(COLUMNS[letter][2](row)) for _, letter, _ in columns] for row in rows]
-    return "\n".join(
+    return "".join(
         "".join(
             before + padded(cell, pad) for (before, _, pad), cell in zip(columns, line, strict=True)
         )
-        + end
+        + f"{end}\n"
         for line in lines
     )
 
