@@ -18,7 +18,7 @@ from ..fake_nvml.build import State
 from ..jobs.queue_driver import JDIST, Queue
 from ..waiting import PATIENCE, wait_for
 
-GUIDE = (Path(__file__).parent / "gflow_gpu_guide.md").read_text()
+GUIDE = (Path(__file__).parent / "gflow_gpu_guide.txt").read_text()
 _FOUND = re.findall(r"^( *)```(bash|python)\n(.*?)^\1```", GUIDE, re.DOTALL | re.MULTILINE)
 BLOCKS = [dedent(text) for _, kind, text in _FOUND if kind == "bash"]
 (SEES_ITS_GPUS,) = [text for _, _, text in _FOUND if "sets this automatically" in text]
