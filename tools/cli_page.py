@@ -44,6 +44,7 @@ _JSON = {
     "others from reading it), `idle` and `failed`; of jobs also `job` and `state`",
     "`doctor`": "list of what was looked at: `ok`, `what`, `remedy`",
     "`service`": "`installed`; `said`: sentences",
+    "`aliases`": "`shell`: what a shell has to read",
 }
 """By command: what it prints with ``--json``."""
 

@@ -7,7 +7,7 @@ import json
 
 import msgspec
 
-from ..common.units import format_bytes
+from ..common.units import format_bytes, format_gpus
 from ..gpus.in_use import GpuUse, in_use
 from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.leases.lease import GpuLease, holders
@@ -20,6 +20,8 @@ from .printing import table
 
 def add_info_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``jdist info``."""
+    told = "also how many are free, UUIDs, and the jobs and pools that have them"
+    parser.add_argument("-l", "--long", action="store_true", help=told)
     parser.add_argument("--json", action="store_true", help="as JSON")
 
 
@@ -54,6 +56,9 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
         print(seen.inventory.reason)
         return 0
     rows = []
+    ids = (
+        {uuid: row.id for row in overview(store) for uuid in row.gpu_uuids} if options.long else {}
+    )
     for gpu in seen.inventory.gpus:
         sample = seen.samples.get(gpu.uuid, {})
         used, load = sample.get("memory_used"), sample.get("utilization")
@@ -68,8 +73,14 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
         figure = format_bytes(used) if isinstance(used, int | float) else "unknown"
         memory = f"{figure} / {format_bytes(total)}" if total else figure
         busy = "" if load is None else f"{float(load):.0f} %"
-        rows.append((gpu.label, gpu.name, busy, memory, *moments, leaseholder))
-    names = ("GPU", "NAME", "LOAD", "MEMORY", "SINCE", "IDLE SINCE", "ENDS BY", "LEASEHOLDER")
+        named = (gpu.name, gpu.uuid) if options.long else (gpu.name,)
+        holder = (ids.get(gpu.uuid, ""), leaseholder) if options.long else (leaseholder,)
+        rows.append((gpu.label, *named, busy, memory, *moments, *holder))
+    names = ["GPU", "NAME", "LOAD", "MEMORY", "SINCE", "IDLE SINCE", "ENDS BY", "LEASEHOLDER"]
+    if options.long:
+        names.insert(2, "UUID")
+        names.insert(-1, "JOBID")
+        print(f"{format_gpus(len(rows))}, {len(rows) - len(leases.keys() | uses.keys())} free")
     print(table(names, rows, below=True))
     return 0
 

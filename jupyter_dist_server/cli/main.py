@@ -41,8 +41,24 @@ COMMANDS = {
     "reservations": ("close_gpus", "Show reserved and drained GPUs, or end reservations."),
     "doctor": ("doctor", "Find what threatens jobs on this machine."),
     "service": ("service", "Have waiting jobs start after a restart of the machine."),
+    "aliases": ("aliases.print_aliases", "Print the words of gflow or Slurm, for a shell."),
 }
 """By name, the module with ``add_NAME_options`` and ``run_NAME``, and a description."""
+ALIASES = {
+    "gbatch": "gflow",
+    "gqueue": "gflow",
+    "ginfo": "gflow",
+    "gcancel": "gflow",
+    "gjob": "gflow",
+    "gflowd": "gflow",
+    "sbatch": "slurm",
+    "squeue": "slurm",
+    "scancel": "slurm",
+    "sinfo": "slurm",
+    "sacct": "slurm",
+    "scontrol": "slurm",
+}
+"""Whose each program is: the module of ``aliases`` that has a function of its name."""
 
 _SUBMITTING = ["submit"], ["notebook"]
 """Commands that first start a dispatcher: both import at the same time."""
@@ -64,6 +80,11 @@ def _function(name: str, start: str, end: str = "") -> Callable[..., Any]:
 def options_of(name: str) -> Callable[..., None]:
     """Return the function that adds the options of a command to its parser."""
     return _function(name, "add", "_options")
+
+
+def run_of(name: str) -> Callable[[Any, Store], int]:
+    """Return what runs a command with its options."""
+    return _function(name, "run")
 
 
 def _build(sentences: Mapping[str, str], options: Mapping[str, Callable[[Parser], None]]) -> Parser:
@@ -90,6 +111,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if "_ARGCOMPLETE" in os.environ:
             _complete(sentences)
+        if argv and argv[0] in ALIASES:
+            module = import_module(f".aliases.{ALIASES[argv[0]]}", __package__)
+            code = _run(getattr(module, argv[0]), argv[1:])
+            sys.stdout.flush()
+            return code
         if name:  # the parsers of all others would take as long as the command
             sentences = {name: sentences[name]}
         parser = _build(sentences, {name: options_of(name)} if name else {})
@@ -106,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if name is None:
             parser.print_help()
             return 2
-        code = _run(_function(name, "run"), options)
+        code = _run(run_of(name), options)
         sys.stdout.flush()  # not at exit, where an error is a traceback
         return code
     except DistError as error:

@@ -21,9 +21,10 @@ from ..common.users import name_of
 from ..jobs.job_end import recover
 from ..jobs.launch import ensure, ensure_sampler
 from ..jobs.schedule.board import POOL
-from ..jobs.schedule.overview import Row, overview
+from ..jobs.schedule.overview import Row, overview, own_row
+from ..jobs.select_jobs import select
 from ..jobs.store.slurm_formats import write_moment
-from ..jobs.store.states import LETTERS, PENDING
+from ..jobs.store.states import ENDED, LETTERS, PENDING
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import other_machines
 from .printing import StoppedNotice, table
@@ -37,7 +38,7 @@ _COLUMNS: dict[str, tuple[str, Callable[[Row], str]]] = {
     "name": ("NAME", lambda row: row.name),
     "kind": ("KIND", lambda row: row.kind),
     "state": ("ST", lambda row: LETTERS.get(row.state, row.state)),
-    "time": ("TIME", lambda row: _time(row)),
+    "time": ("TIME", lambda row: write_time(row)),
     "limit": ("LIMIT", lambda row: write_limit(row.limit)),
     "gpus": ("GPUS", lambda row: str(row.gpus)),
     "start": ("START", lambda row: _start(row)),
@@ -63,8 +64,10 @@ def refresh(store: Store) -> None:
 def add_queue_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``jdist queue``."""
     parser.add_argument("-u", "--user", help="of these users only: ann,bob; all: of all users")
-    parser.add_argument("-t", "--states", help="only these: PD,R")
-    parser.add_argument("-n", "--name", help="only jobs of this name")
+    parser.add_argument("-j", "--jobs", metavar="JOBS", help="only these of yours: 12,40_3,lr*")
+    told = "only these: PD,R; of ended jobs, too: CD,F; all"
+    parser.add_argument("-t", "--states", help=told)
+    parser.add_argument("-n", "--name", help="only jobs of these names: a,b")
     parser.add_argument("--start", action="store_true", help="also when jobs are expected to start")
     parser.add_argument("-o", "--columns", metavar="LIST", help=", ".join(_COLUMNS))
     parser.add_argument("-r", "--array", action="store_true", help="a line for each waiting task")
@@ -72,8 +75,10 @@ def add_queue_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as JSON")
 
 
-def run_queue(options: argparse.Namespace, store: Store) -> int:
-    """Print the jobs that wait or run."""
+def run_queue(
+    options: argparse.Namespace, store: Store, show: Callable[[list[Row]], str] | None = None
+) -> int:
+    """Print the jobs that wait or run; in the form of `show`, if it is given."""
     columns, users = _columns(options), _users(options.user)
     wake = None
     if options.watch:
@@ -87,6 +92,8 @@ def run_queue(options: argparse.Namespace, store: Store) -> int:
         rows = _rows(options, users, store)
         if options.json:
             print(json.dumps([row.to_json() for row in rows]))
+        elif show:
+            print(show(rows), end="")
         else:
             head, cells = zip(*(_COLUMNS[name] for name in columns), strict=True)
             print(table(head, [[cell(row) for cell in cells] for row in rows]))
@@ -119,10 +126,10 @@ def _rows(options: argparse.Namespace, users: set[str] | None, store: Store) -> 
     waits = any(job.gpus for job in store.pending()) if options.start or options.user else False
     needs = options.user or (options.start and waits)
     gpus = _read_gpus() if needs else None
-    rows = _wanted(options, users, overview(store, gpus, start=options.start))
+    rows = _wanted(options, users, store, overview(store, gpus, start=options.start))
     if gpus is None and any(row.state == PENDING and not row.job for row in rows):
         gpus = _read_gpus()  # an own pool waits, and its reason depends on them
-        rows = _wanted(options, users, overview(store, gpus, start=options.start))
+        rows = _wanted(options, users, store, overview(store, gpus, start=options.start))
     if options.json:
         return rows
     if gpus is None and any(row.gpu_uuids for row in rows):
@@ -147,17 +154,25 @@ def _users(text: str | None) -> set[str] | None:
     return {name_of(int(name)) if name.isdecimal() else name for name in names}
 
 
-def _wanted(options: argparse.Namespace, users: set[str] | None, rows: list[Row]) -> list[Row]:
+def _wanted(
+    options: argparse.Namespace, users: set[str] | None, store: Store, rows: list[Row]
+) -> list[Row]:
     """Apply the filters; without ``-u``, only own jobs and own pools are left."""
+    wanted = read_states(options.states) if options.states else LETTERS.keys() - ENDED
+    rows = [row for row in rows if row.state in wanted]
+    if ended := wanted & {*ENDED}:
+        jobs = store.select(f"state IN ({', '.join('?' * len(ended))})", *ended)
+        rows += [own_row(job, name_of(os.getuid())) for job in jobs]
     if options.user is None:
         user = name_of(os.getuid())
         rows = [row for row in rows if row.job or (row.kind == POOL and row.user == user)]
     elif users is not None:
         rows = [row for row in rows if row.user in users]
-    if options.states:
-        wanted = _states(options.states)
-        rows = [row for row in rows if row.state in wanted]
-    return [row for row in rows if options.name in (None, row.name)]
+    if options.jobs:
+        chosen = {job.id for job in select(store, options.jobs.split(","))}
+        rows = [row for row in rows if row.job and row.job.id in chosen]
+    names = None if options.name is None else {options.name, *options.name.split(",")}
+    return [row for row in rows if names is None or row.name in names]
 
 
 def _folded(rows: Sequence[Row]) -> list[Row]:
@@ -185,6 +200,16 @@ def _read_gpus() -> GpuState:
     return read_gpus()
 
 
+def count_free() -> int:
+    """Return how many GPUs nobody has."""
+    from ..gpus.in_use import in_use  # not above: few want to know
+    from ..jobs.leases.lease import holders
+
+    gpus = _read_gpus()
+    leases = holders(gpus.inventory)
+    return len(gpus.inventory.gpus) - len(leases.keys() | in_use(gpus, leases).keys())
+
+
 def _with_labels(row: Row, gpus: GpuState) -> Row:
     """Name GPUs as ``nvidia-smi`` does, instead of by UUID."""
     labels = {gpu.uuid: gpu.label for gpu in gpus.inventory.gpus}
@@ -192,11 +217,13 @@ def _with_labels(row: Row, gpus: GpuState) -> Row:
     return msgspec.structs.replace(row, gpu_uuids=named)
 
 
-def _states(text: str) -> set[str]:
+def read_states(text: str) -> set[str]:
     """Return the states of a list such as ``PD,RUNNING``."""
     by_letters = {letters: state for state, letters in LETTERS.items()}
     names = [name.strip().upper() for name in text.split(",")]
     wanted = {by_letters.get(name, name) for name in names}
+    if "ALL" in wanted:
+        return {*LETTERS}
     if unknown := wanted - LETTERS.keys():
         known = ", ".join(f"{letters} ({state})" for state, letters in LETTERS.items())
         message = f"“{min(unknown)}” is not a state."
@@ -204,10 +231,12 @@ def _states(text: str) -> set[str]:
     return wanted
 
 
-def _time(row: Row) -> str:
+def write_time(row: Row) -> str:
+    """Write how long it has run."""
     if row.state == PENDING or row.since is None:
         return "0:00"
-    return write_limit(max(0.0, time.time() - row.since))
+    ended = row.job.ended if row.job else None
+    return write_limit(max(0.0, (ended or time.time()) - row.since))
 
 
 def _start(row: Row) -> str:

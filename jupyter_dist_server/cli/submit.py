@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 
 from ..common.errors import DistError
@@ -48,6 +49,7 @@ def _add_answer_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parsable", action="store_true", help="print the id alone")
     parser.add_argument("--json", action="store_true", help="print the jobs as JSON")
     parser.add_argument("--dry-run", action="store_true", help="check and print; queue nothing")
+    parser.set_defaults(is_batch=False, files="jdist")  # for sbatch and gbatch
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
@@ -61,17 +63,21 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 
 def run_submit(options: argparse.Namespace, store: Store) -> int:
     """Queue jobs, and print their ids."""
-    asked = _prepare(options, store)
-    if options.dry_run:
-        _say_what_would_be(asked, options, store)
-        return 0
-    is_known = bool(asked.known(store))
-    ids = asked.submit(store)
+    with ExitStack() as unless_queued:
+        asked = _prepare(options, store, unless_queued)
+        if options.dry_run:
+            _say_what_would_be(asked, options, store)
+            return 0
+        is_known = bool(asked.known(store))
+        ids = asked.submit(store)
+        unless_queued.pop_all()
     if options.json:
         jobs = store.select("id BETWEEN ? AND ?", ids[0], ids[-1])
         print(json.dumps([job.to_json() for job in jobs]))
     elif options.parsable:
         print(ids[0])
+    elif options.is_batch:
+        print(f"Submitted batch job {ids[0]}")
     else:
         named = name_jobs(store, ids)
         key = printable(asked.key or "")
@@ -126,11 +132,14 @@ def run_run(options: argparse.Namespace, store: Store) -> int:
     from ..jobs.log_reader import LogReader
     from .follow_output import follow, show
 
-    asked = _prepare(options, store)
-    if asked.count > 1 or asked.tasks or asked.job.spec.every:
-        raise DistError("bad_option", "jdist run starts one job.", "Use jdist submit for several.")
-    is_known = bool(asked.known(store))
-    queued = store.get(asked.submit(store)[0])
+    with ExitStack() as unless_queued:
+        asked = _prepare(options, store, unless_queued)
+        if asked.count > 1 or asked.tasks or asked.job.spec.every:
+            hint = "Use jdist submit for several."
+            raise DistError("bad_option", "jdist run starts one job.", hint)
+        is_known = bool(asked.known(store))
+        queued = store.get(asked.submit(store)[0])
+        unless_queued.pop_all()
     _tell(options, queued, f"has the key {asked.key} already." if is_known else "is queued.")
 
     def on_interrupt(number: int, frame: object) -> None:
@@ -168,7 +177,7 @@ def _keep_input(store: Store) -> str:
     return str(path)
 
 
-def _prepare(options: argparse.Namespace, store: Store) -> Submission:
+def _prepare(options: argparse.Namespace, store: Store, unless_queued: ExitStack) -> Submission:
     if getattr(options, "command", [])[:1] == ["--"]:
         options.command = options.command[1:]
     try:
@@ -186,10 +195,11 @@ def _prepare(options: argparse.Namespace, store: Store) -> Submission:
         options.name = options.name or "wrap"
     elif getattr(options, "command", None) == [] and not (options.like or sys.stdin.isatty()):
         options.command = [piped := _keep_input(store)]
+        unless_queued.callback(os.unlink, piped)
     request = JobRequest.of(options)
     notices = complete_from(request, os.environ)
     try:
-        asked = prepare(request, store, folder)
+        asked = prepare(request, store, folder, getattr(options, "files", "jdist"))
     except DistError as error:
         if error.field == "command" and not error.hint and request.command[0] in OTHER_COMMANDS:
             error.hint = f"Did you mean jdist {' '.join(request.command)}?"

@@ -16,8 +16,9 @@ from .schedule.may_start import write_dependency
 from .store.job import Job
 from .store.store import Store
 
-_READ = re.compile(r"\$\{?(SLURM[A-Z]*_\w+)")
-_SET = re.compile(r"\b(SLURM[A-Z]*_\w+)=")
+_READ = re.compile(r"\$\{(SLURM[A-Z]*_\w+)(?!\w|:?[-+=])|\$(SLURM[A-Z]*_\w+)")
+"""Not ``${NAME-default}`` and the like."""
+_SET = re.compile(r"\b(SLURM[A-Z]*_\w+):?=")
 _ALWAYS = [
     "SLURM_JOB_ID",
     "SLURM_JOBID",
@@ -68,4 +69,5 @@ def without_ours(environment: Mapping[str, str]) -> dict[str, str]:
 def missing_variables(script: str, environment: Mapping[str, str]) -> list[str]:
     """Return the variables of Slurm that a script reads and that nobody sets."""
     own = {*_SET.findall(script)}
-    return sorted({*_READ.findall(script)} - own - NAMES - environment.keys())
+    read = {braced or plain for braced, plain in _READ.findall(script)}
+    return sorted(read - own - NAMES - environment.keys())

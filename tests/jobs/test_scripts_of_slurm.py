@@ -44,10 +44,11 @@ cd $SLURM_SUBMIT_DIR; mkdir -p out/$SLURM_JOB_ID; pwd; ls out
 echo $OMP_NUM_THREADS $SLURM_CPUS_PER_TASK $SLURM_CPUS_ON_NODE $SLURM_JOBID $SLURM_JOB_NAME
 echo $SLURM_GPUS $SLURM_GPUS_ON_NODE $SLURM_JOB_GPUS $SLURM_SUBMIT_HOST $SLURMD_NODENAME
 SLURM_OWN=1; echo ${SLURM_OWN}
-echo ${SLURM_JOB_NODELIST} ${SLURM_PROCID-none} ${SLURM_NTASKS-none} ${SLURM_LOCALID-none}""")
+echo ${SLURM_JOB_NODELIST} ${SLURM_PROCID-none} ${SLURM_NTASKS:-none} $SLURM_LOCALID-none
+: ${SLURM_STEP_ID:=0} $SLURM_STEP_ID ${SLURM_NNODES}""")
     said = queue.run("submit", "-o", f"{here}/out-%j", "-c", "1", "--gpu-ids", "1,2", "job.sh")
     assert said.splitlines()[0] == (
-        "jdist: Nothing sets SLURM_LOCALID, SLURM_NTASKS, SLURM_PROCID, which job.sh reads."
+        "jdist: Nothing sets SLURM_LOCALID, SLURM_NNODES, which job.sh reads."
     )
     assert queue.ended("1")["state"] == "COMPLETED"
     host = os.uname().nodename
@@ -57,7 +58,7 @@ echo ${SLURM_JOB_NODELIST} ${SLURM_PROCID-none} ${SLURM_NTASKS-none} ${SLURM_LOC
         "1 1 1 job.sh",
         f"2 2 1,2 {host} {host}",
         "1",
-        f"{host} none none none",
+        f"{host} none none -none",
     ]
 
 
@@ -177,6 +178,12 @@ def test_wrapped_commands_and_scripts_from_standard_input(queue: Queue) -> None:
     assert done.stdout == "Submitted job 2.\n", done.stderr
     assert queue.ended("2")["state"] == "COMPLETED"
     assert queue.output("2") == "from a pipe\n" and queue.show("2")["name"] == "piped"
+    kept = {*queue.folder.rglob("scripts/*")}
+    for more in (["--dry-run"], ["-c", "-1"], ["--param", "x=1"]):
+        subprocess.run([*command, *more], input=given, capture_output=True, text=True, check=False)
+    assert {*queue.folder.rglob("scripts/*")} == kept, "what was not queued leaves no script"
+    queue.run("submit", "--like", "2")
+    assert queue.ended("3")["state"] == "COMPLETED"
     done = subprocess.run(command, input="", capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "There is no command." in done.stderr
 

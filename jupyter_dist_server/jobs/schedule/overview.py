@@ -75,7 +75,7 @@ def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False)
     there = situation_of(store, gpus, eligible, active, boards)
     expected = forecast(there.machine, there.held, there.ordered, there.now) if start else {}
     mine = user, _ = name_of(os.getuid()), store_name(store.folder)
-    rows = [_own(job, user, idle=_idle_since(store, job)) for job in active]
+    rows = [own_row(job, user, idle=_idle_since(store, job)) for job in active]
     for said in running():
         # A job of ours that is not active has ended: its runner is about to give back what it has.
         if said.job is None or (said.user, said.store) != mine:
@@ -90,12 +90,12 @@ def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False)
     kinds = {board.file: board.content.kind for board in boards}
     for want in there.ordered:
         if job := by_id.pop(want.id, None):
-            rows.append(_own(job, user, expected.get(want.id)))
+            rows.append(own_row(job, user, expected.get(want.id)))
         else:
             reason = wanted.reason(want) if gpus else None
             rows.append(_waits(want, kinds, reason or "", expected.get(want.id)))
     reserved = {one for found in there.machine.rules.closed.values() for one in found if one.id}
-    rows += [_own(job, user) for job in by_id.values()]
+    rows += [own_row(job, user) for job in by_id.values()]
     return rows + [_reserved(one) for one in sorted(reserved, key=lambda one: one.start)]
 
 
@@ -105,7 +105,10 @@ def _idle_since(store: Store, job: Job) -> float | None:
     return max(idle) if idle and len(idle) == len(seen) else None
 
 
-def _own(job: Job, user: str, expected: Expected | None = None, idle: float | None = None) -> Row:
+def own_row(
+    job: Job, user: str, expected: Expected | None = None, idle: float | None = None
+) -> Row:
+    """Return the row of a job of ours."""
     waits = job.state == PENDING
     return Row(
         id=job.label,

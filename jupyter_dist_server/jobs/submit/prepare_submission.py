@@ -101,10 +101,11 @@ class Submission:
         return ids
 
 
-def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
+def prepare(request: JobRequest, store: Store, folder: str, files: str = "jdist") -> Submission:
     """Check a request, and complete it by the directives of its script.
 
-    Relative paths start in `folder`. It may ask NVML, so it has no place in an event loop.
+    Relative paths start in `folder`. The output's name begins with `files` if nobody chooses one.
+    It may ask NVML, so it has no place in an event loop.
     """
     if sys.platform != "linux":  # a runner needs pidfds, subreapers and PDEATHSIG
         hint = "A pool of ranks runs here: %dist_init."
@@ -162,7 +163,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         cwd=chdir,
         umask=umask,
         setup=setup_lines(request, folder),
-        output=request.output or ("jdist-%A_%a.out" if is_array else "jdist-%j.out"),
+        output=request.output or f"{files}-{'%A_%a' if is_array else '%j'}.out",
         error=request.error,
         append=request.open_mode == "append",
         log_max=slurm.read_size(request.log_max) if request.log_max else LOG_MAX,

@@ -39,6 +39,7 @@ _SBATCH_UNUSED = dict.fromkeys(_IGNORED.split(), "") | {
 }
 _GFLOW_UNUSED = {
     "--auto-close": "",
+    "--config": "",
     "--dry-run": "",
     "--max-retries": "--requeue-on",
     "--name-template": "",

@@ -1,0 +1,1 @@
+"""The programs of gflow and Slurm, for ``jdist``."""
