@@ -6,7 +6,7 @@ import os
 import time
 
 from ...common.errors import DistError
-from ...jobs.leases.held_file import name_of
+from ...common.users import name_of
 from ...jobs.select_jobs import select
 from ...jobs.store.store import Store
 from ..printing import printable

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 
 from ...common.units import write_limit
+from ...common.users import name_of
 from ...jobs.job_command import job_command, log_paths
-from ...jobs.leases.held_file import name_of
 from ...jobs.schedule.may_start import write_dependency
 from ...jobs.select_jobs import select
 from ...jobs.store.job import Job

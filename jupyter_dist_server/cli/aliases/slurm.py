@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from ...common.errors import DistError
-from ...jobs.leases.held_file import name_of
+from ...common.users import name_of
 from ...jobs.schedule.overview import Row
 from ...jobs.select_jobs import select
 from ...jobs.store.job import Job

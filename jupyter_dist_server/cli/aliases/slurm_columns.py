@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 from ...common.errors import DistError
 from ...common.units import format_bytes, write_limit
+from ...common.users import name_of
 from ...jobs.job_command import job_command, log_paths
-from ...jobs.leases.held_file import name_of
 from ...jobs.schedule.overview import Row
 from ...jobs.store.job import Job
 from ...jobs.store.states import LETTERS, PENDING

@@ -14,10 +14,9 @@ from pathlib import Path
 import msgspec
 
 from ...common.errors import DistError, reading
-from ...common.policy import allowed_limit, check_gpus, check_waiting
-from ...common.processes.control_groups import usable_cores, usable_memory
-from ...common.units import format_bytes, read_limit
-from ..job_command import find_program
+from ...common.policy import allowed_limit, check_waiting
+from ...common.processes.control_groups import usable_memory
+from ...common.units import read_limit
 from ..launch import ensure
 from ..notification import check_url, hide_url
 from ..schedule.may_start import HELD
@@ -27,6 +26,7 @@ from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
 from ..store.secret_values import MASK, SecretValues, hide_secrets
 from ..store.store import Store
 from . import scripts_and_notebooks as scripts
+from .check_job import check_job, check_launch
 from .choose_gpus import choose_gpus
 from .job_environment import chosen_variables, kernel_environment, setup_lines
 from .job_options import Parser, add_job_options
@@ -209,7 +209,7 @@ def prepare(request: JobRequest, store: Store, folder: str, files: str = "jdist"
         memory=memory,
         limit=limit,
     )
-    _check(job, is_array)
+    check_job(job, is_array)
     environment = chosen_variables(request)
     if request.kernel:
         with reading("kernel"):
@@ -220,7 +220,7 @@ def prepare(request: JobRequest, store: Store, folder: str, files: str = "jdist"
         check_script(script.name, text, environment, notices)
     if not dependencies:  # a job before it could bring what is missing
         may_bring = copies, any(rows), request.torchrun, request.kernel, job.spec.setup
-        _check_launch(job.spec, environment, is_known=not any(may_bring))
+        check_launch(job.spec, environment, is_known=not any(may_bring))
     shown, rows, secrets = hide_secrets(environment, rows)
     if request.notify and hide_url(request.notify):
         check_url(request.notify)
@@ -247,43 +247,6 @@ def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
     if os.path.isdir(path) and ("/" in request.command[0] or request.command[0] in (".", "..")):
         raise DistError("bad_script", f"{request.command[0]} is a folder.")
     return None, []
-
-
-def _check(job: Job, is_array: bool) -> None:
-    if job.gpus < 0 or job.cpus < 0:
-        raise DistError("bad_option", "A number of GPUs or cores cannot be negative.")
-    if job.cpus > (cores := usable_cores()):
-        message = f"The job needs {job.cpus} cores, and there are {cores}."
-        raise DistError("too_large", message, field="cpus")
-    if job.memory > (there := usable_memory()):
-        needs = f"The job needs {format_bytes(job.memory)} of memory"
-        raise DistError("too_large", f"{needs}, and there are {format_bytes(there)}.", field="mem")
-    check_gpus(job.gpus)
-    slurm.check_priority(job.priority)
-    for option in ("max_jobs", "max_fails"):
-        if (most := getattr(job.spec, option)) is not None and most < 1:
-            message = f"--{option.replace('_', '-')} must be at least 1."
-            raise DistError("bad_option", message, field=option)
-    if job.spec.every and is_array:
-        hint = "Submit the array in the job: jdist submit --every 1d jdist submit --array 0-9 …"
-        raise DistError("bad_option", "--every runs one job, and no array.", hint, "every")
-    if job.spec.max_fails is not None and not is_array:
-        hint = "Such as --array 0-9, or --param with several values."
-        raise DistError("bad_option", "--max-fails needs an array.", hint, "max_fails")
-
-
-def _check_launch(spec: Spec, environment: dict[str, str], *, is_known: bool) -> None:
-    """Refuse what would fail as soon as it starts; the program only if `is_known`."""
-    if not os.path.isdir(spec.cwd):
-        raise DistError("bad_option", f"The folder {spec.cwd} does not exist.", field="chdir")
-    program = spec.argv[0]
-    is_name = is_known and "/" not in program
-    if is_name and find_program(program, environment, spec.cwd) is None:
-        message = f"There is no file {program} here, and no program of that name in PATH."
-        hint = ""
-        if len(spec.argv) == 1 and " " in program:
-            hint = f"Leave out the quotation marks: jdist submit {program}"
-        raise DistError("bad_script", message, hint, field="command")
 
 
 def signal_number(name: str) -> int:
