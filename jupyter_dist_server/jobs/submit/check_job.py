@@ -14,6 +14,7 @@ from ..store.slurm_formats import check_priority
 
 
 def check_job(job: Job, is_array: bool) -> None:
+    """Refuse what this machine cannot give, and options that contradict each other."""
     if job.gpus < 0 or job.cpus < 0:
         raise DistError("bad_option", "A number of GPUs or cores cannot be negative.")
     if job.cpus > (cores := usable_cores()):
