@@ -35,7 +35,7 @@ def _add_gpus(parser: argparse.ArgumentParser) -> None:
 def add_drain_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``jdist drain``."""
     _add_gpus(parser)
-    parser.add_argument("--reason", default="", help="which everybody sees")
+    parser.add_argument("--reason", default="", help="shown to everybody")
     parser.add_argument("--until", metavar="TIME", help="when it ends: now+2hours, 18:00, tomorrow")
 
 
@@ -51,12 +51,12 @@ def add_reserve_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--for", dest="duration", metavar="TIME", help="how long: 2h, 1-12:00:00")
     parser.add_argument("--user", metavar="LIST", help="for these users; by default for nobody")
     parser.add_argument("--group", metavar="LIST", help="for the users of these groups")
-    parser.add_argument("--why", default="", help="which everybody sees, such as maintenance")
+    parser.add_argument("--why", default="", help="shown to everybody, such as maintenance")
 
 
 def add_reservations_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``jdist reservations``."""
-    parser.add_argument("--end", metavar="ID", action="append", help="end this one now, or drop it")
+    parser.add_argument("--end", metavar="ID", action="append", help="end or cancel this one")
     parser.add_argument("--json", action="store_true", help=_JSON)
 
 
@@ -65,6 +65,7 @@ def run_drain(options: argparse.Namespace, _: Store) -> int:
     gpus = _chosen(options.gpus)
     with reading("until"):
         end = read_moment(options.until, time.time()) if options.until else None
+        _check_end(end)
     made = Closure(frozenset(gpus), name_of(os.getuid()), options.reason[:200], end=end)
     change_closures(lambda there: [*_without(there, gpus), made])
     return _tell(options, gpus, 0.0)
@@ -88,6 +89,8 @@ def run_reserve(options: argparse.Namespace, _: Store) -> int:
         start = read_moment(options.start, now)
     with reading("for"):
         duration = read_limit(options.duration) if options.duration else None
+    end = None if duration is None else start + duration
+    _check_end(end)
     id = "r1"
 
     def add(there: list[Closure]) -> list[Closure]:
@@ -101,7 +104,7 @@ def run_reserve(options: argparse.Namespace, _: Store) -> int:
                 name_of(os.getuid()),
                 options.why[:200],
                 start,
-                None if duration is None else start + duration,
+                end,
                 id,
                 frozenset(_names(options.user, "user", pwd.getpwnam)),
                 frozenset(_names(options.group, "group", grp.getgrnam)),
@@ -116,10 +119,13 @@ def run_reserve(options: argparse.Namespace, _: Store) -> int:
 
 def run_reservations(options: argparse.Namespace, _: Store) -> int:
     """Print the reservations, or end some."""
-    for id in options.end or ():
-        if id not in [one.id for one in closures()[0]]:
-            raise DistError("bad_option", f"There is no reservation {id}.", field="end")
-        change_closures(lambda there, id=id: [one for one in there if one.id != id])  # type: ignore[misc]
+    if missing := set(options.end or ()) - {one.id for one in closures()[0]}:
+        message = f"There is no reservation {min(missing)}."
+        raise DistError("bad_option", message, field="end")
+    if options.end:
+        change_closures(lambda there: [one for one in there if one.id not in options.end])
+        if left := {one.id for one in closures()[0]}.intersection(options.end):
+            raise DistError("not_allowed", f"Only root can end {min(left)}.", "Use sudo.")
     if options.json or options.end:
         return _tell(options)
     labels = {gpu.uuid: gpu.label for gpu in read_gpus().inventory.gpus}
@@ -137,6 +143,11 @@ def run_reservations(options: argparse.Namespace, _: Store) -> int:
     ]
     print(table(("ID", "GPUS", "FROM", "UNTIL", "FOR", "BY", "WHY"), rows))
     return 0
+
+
+def _check_end(end: float | None) -> None:
+    if end is not None and end <= time.time():
+        raise DistError("bad_time", f"{write_moment(end)} is over already.")
 
 
 def _chosen(text: str) -> dict[str, str]:
@@ -196,7 +207,7 @@ def _tell(options: argparse.Namespace, gpus: dict[str, str] | None = None, start
             what = f"job {one.label}" if one.label else f"pool {one.pool}"
             until = one.ends_by and f"until {write_moment(one.ends_by)} at most"
             ends = until or "without a limit"
-            told = f"{what} of {one.user} goes on on {name_gpus(used)}, {ends}."
+            told = f"{what} of {one.user} keeps {name_gpus(used)}, {ends}."
             print(printable(f"{told[:1].upper()}{told[1:]}"), file=sys.stderr)
     if options.json:
         print(json.dumps(msgspec.to_builtins(closures()[0], builtin_types=())))

@@ -15,13 +15,14 @@ from pathlib import Path
 from ..common.errors import DistError
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.files.shared_folder import owner_notice
-from ..common.policy import read_policy
+from ..common.policy import policy_path, read_policy
 from ..common.units import format_gpus
 from ..common.users import name_of
 from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.file_changes import Wake
 from ..jobs.launch import take_lock
 from ..jobs.rules.closures import closures
+from ..jobs.rules.rules import unknown_names
 from ..jobs.stopped_processes import stopped_dispatcher, stopped_runners
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import filesystem, on_network, other_machines
@@ -67,6 +68,9 @@ def findings(store: Store) -> Iterator[Finding]:
     for told in stopped_runners(store):
         yield Finding(False, *told)
     seen = read_gpus().inventory
+    if missing := unknown_names(seen):
+        what = f"The policy names what does not exist: {', '.join(missing)}."
+        yield Finding(False, what, f"The administrator can correct {policy_path()}.")
     yield Finding(
         bool(seen.gpus) or not store.select("gpus > 0 AND state = 'PENDING'"),
         f"{format_gpus(len(seen.gpus))}." if seen.gpus else seen.reason or "There is no GPU.",

@@ -127,8 +127,8 @@ class Interrupter:
         """
         asked = set(execution.outstanding)
         # A rank that was stopped may run something else later, which is not meant.
-        until = 0.0 if execution.id else time.time() + patience.busy_answer
-        answers = await self._cancel(CancelRequest(execution.id, until), asked, set(silent))
+        sent = 0.0 if execution.id else time.time()
+        answers = await self._cancel(CancelRequest(execution.id, sent), asked, set(silent))
         groups = {said.group for said in answers.values()}
         if not execution.group and len(groups) == 1:
             (execution.group,) = groups

@@ -105,8 +105,9 @@ def watched_folder() -> Path:
 
 def read_policy() -> tuple[Policy, str]:
     """Return the policy, and a sentence on what is wrong with its file."""
-    path = policy_path()
+    path = _OF_MACHINE
     try:
+        path = policy_path()
         about = path.stat()
         return _read(path, about.st_mtime_ns, about.st_size, about.st_ino)
     except FileNotFoundError:
@@ -117,7 +118,6 @@ def read_policy() -> tuple[Policy, str]:
 
 @lru_cache(maxsize=1)
 def _read(path: Path, *_: int) -> tuple[Policy, str]:
-    groups_of.cache_clear()
     with path.open("rb") as file:
         text = file.read(_LONGEST)
     try:
@@ -167,7 +167,8 @@ def check_waiting(waiting: int, more: int) -> None:
     user = name_of(os.getuid())
     most = read_policy()[0].limits_of(user).max_waiting
     if most is not None and waiting + more > most:
-        message = f"User {user} may have {most} waiting jobs on this machine, and has {waiting}."
+        message = f"User {user} may have {most} waiting jobs on this machine, has {waiting}, "
+        message += f"and submits {more}."
         raise DistError("too_many_jobs", message, "Submit the rest once some have started.")
 
 

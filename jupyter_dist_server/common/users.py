@@ -6,6 +6,7 @@ import contextlib
 import grp
 import os
 import pwd
+import time
 from functools import lru_cache
 
 
@@ -17,9 +18,13 @@ def name_of(user: int) -> str:
         return str(user)
 
 
-@lru_cache(maxsize=1024)
 def groups_of(user: str) -> frozenset[str]:
     """Return the names of a user's groups; none of a user whom this machine does not know."""
+    return _groups_of(user, int(time.monotonic() // 60))  # they may change
+
+
+@lru_cache(maxsize=1024)
+def _groups_of(user: str, _: int) -> frozenset[str]:
     try:
         ids = os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
     except KeyError:

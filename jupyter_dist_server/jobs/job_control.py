@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import msgspec
 
 from ..common.errors import DistError
-from ..common.policy import allowed_limit
+from ..common.policy import allowed_limit, check_gpus
 from ..common.units import format_gpus, read_limit
 from .job_command import with_name
 from .job_end import start_again
 from .launch import ensure
+from .rules.rules import check_extension
 from .runner.descendants import descendants_of, send
 from .schedule.may_start import HELD
 from .series import newest_runs
@@ -117,6 +118,10 @@ def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
     grace = None if wanted.grace is None else check_grace(wanted.grace)
     if wanted.gpus is not None:
         _check_gpus(wanted.gpus)
+    if wanted.time is not None:
+        for job in store.get_all(ids):
+            if job.started is not None and not job.is_ended:
+                check_extension(job.gpu_uuids, seconds and job.started + seconds)
     left = []
     with store.writing():  # of a hundred jobs, each would wait for the disk
         if wanted.time is not None:
@@ -159,6 +164,7 @@ def _check_gpus(gpus: int) -> None:
         why = there.fault or f"this machine has {format_gpus(len(there.gpus))}."
         message = f"A job cannot have {format_gpus(gpus)}: {why}"
         raise DistError("too_large", message, field="gpus")
+    check_gpus(gpus)
 
 
 def _update_limit(store: Store, ids: Sequence[int], seconds: float | None) -> list[str]:

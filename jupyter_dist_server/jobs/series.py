@@ -24,12 +24,14 @@ def next_run(every: str, before: float, now: float) -> float:
 
         try:
             # By the machine's clock, as cron does.
-            found = next(CronSim(every, datetime.fromtimestamp(now)), None)
+            times = (at.timestamp() for at in CronSim(every, datetime.fromtimestamp(now)))
+            # When clocks are set back, a time of day comes twice, and is the first of both.
+            found = next((moment for moment in times if moment > now), None)
         except CronSimError as error:
             raise _bad(every, f" ({error})") from error
         if found is None:
             raise _bad(every, "")
-        return found.timestamp()
+        return found
     try:
         seconds = read_limit(every)
     except DistError as error:
@@ -53,7 +55,7 @@ def first_run(every: str, begin: float | None) -> float | None:
 
 def submit_next(store: Store, job: Job) -> None:
     """Submit the next run of a job that has ended, unless it was cancelled."""
-    if not job.spec.every or job.state == CANCELLED:
+    if not job.spec.every or job.state == CANCELLED or job.cancel_at is not None:
         return
     now = time.time()
     before = job.submitted if job.begin is None else job.begin

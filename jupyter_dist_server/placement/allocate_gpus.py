@@ -14,7 +14,7 @@ import msgspec
 
 from ..common.errors import DistError
 from ..common.files.shared_folder import folder, owner_notice
-from ..common.policy import watched_folder
+from ..common.policy import check_gpus, watched_folder
 from ..common.protocol.leaseholder import Leaseholder
 from ..common.protocol.offers import InLine
 from ..common.protocol.pool_record import PoolRecord
@@ -27,7 +27,6 @@ from ..gpus.readers.read_gpu_state import read_gpu_state
 from ..jobs.file_changes import Wake
 from ..jobs.leases.lease import GpuTaken, Lease, holders
 from ..jobs.schedule.board import POOL, Board, Posted, order_lock, posted
-from ..jobs.schedule.limits import Running
 from ..jobs.schedule.situation import Situation, Waiting, first, situation, where_in_line
 from ..jobs.schedule.trust import Trust
 from ..jobs.schedule.wants import Machine, Want
@@ -87,6 +86,8 @@ class Allocator:
         A plain `DistError` says that the request can never be met.
         """
         await self._look()
+        if self._inventory.gpus:
+            check_gpus(self._want().gpus)
         try:
             return await self._get()
         except GpusTaken as error:
@@ -217,11 +218,11 @@ class Allocator:
             if (found := rules.closure(uuid, want.user, there.now, want.limit))
         }
         reasons = unavailable(request, there.leases, uses, self._ahead, closed)
-        running = Running(rules.policy, there.held)
-        left = running.gpus_left(want.user)
-        if left < len(uuids) and (exceeded := running.exceeded(want.user, int(left) + 1)):
+        left = max(0.0, there.running.gpus_left(want.user))
+        if left < len(uuids) and (exceeded := there.running.exceeded(want.user, int(left) + 1)):
             free = [uuid for uuid in uuids if uuid not in reasons]
-            reasons |= dict.fromkeys(free[int(left) :], f"not for you now: {exceeded[1]}")
+            why = exceeded[1].rstrip(".")
+            reasons |= dict.fromkeys(free[int(left) :], f"not for you now: {why}")
         return reasons
 
     def _situation(self, uses: Mapping[str, GpuUse]) -> tuple[Want, list[Posted], Situation]:

@@ -20,6 +20,7 @@ from ..common.protocol.agents.agent_messages import Extend, Kill, Restart
 from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_record import PoolState, Progress
 from ..common.rank_specs import check_ranks
+from ..jobs.rules.rules import check_extension
 from .live_record import LiveRecord
 from .pool_agent import PoolAgent
 from .stack_and_log import check_running
@@ -80,6 +81,10 @@ class RankCommands:
                 message = "The pool has no time limit, so it cannot be extended."
                 raise DistError("bad_request", message, field="time")
             await asyncio.to_thread(allowed_limit, limit + seconds, True)
+            record = self._pool.record
+            gpus = [rank.gpu.uuid for rank in record.ranks if rank.gpu]
+            until = (record.ends_by or time.time()) + seconds
+            await asyncio.to_thread(check_extension, gpus, until)
         self._agent.link.send(Extend(seconds or 0.0))
         await self._check_heard()
 

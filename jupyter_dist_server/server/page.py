@@ -111,8 +111,9 @@ def html(
     labels = {gpu.uuid: gpu.label for gpu in found.gpus if not gpu.node}
     users = {uuid: str(use) for uuid, use in in_use(gpus, leases).items()}
     users |= {uuid: _lessee(lease) for uuid, lease in leases.items()}
-    for uuid, one in closed_gpus(found).items():
-        users[uuid] = f"{users.get(uuid, 'not leased')}; {one.words}"
+    with suppress(DistError):  # as above
+        for uuid, one in closed_gpus(found).items():
+            users[uuid] = f"{users.get(uuid, 'not leased')}; {one.words}"
     items = (_gpu(gpu, gpus, users.get(gpu.uuid, "not leased")) for gpu in found.gpus)
     rows = (_row(row, labels) for row in queue[:_MOST])
     title = f"Ranks &amp; GPUs on {escape(socket.gethostname())}"

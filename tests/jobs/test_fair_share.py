@@ -57,6 +57,12 @@ def test_use_is_noted_for_all_to_read(leases: Path) -> None:
     file.chmod(0o640)
     note_use(1, time.time())
     assert file.stat().st_mode & 0o777 == 0o640, "as its user wants it"
+    for hostile in ('{"average": -1e9}', '{"x":' + "[" * 30_000, '{"days": [["a", -1]]}'):
+        file.write_text(hostile)
+        assert past_use() == {os.getuid(): PastUse()}
+    for name in (f"0{os.getuid()}.use", "+1.use", "x.use"):
+        (folder() / name).write_text("{}")
+    assert past_use().keys() == {os.getuid()}
     file.write_text("[")  # broken
     note_use(1, time.time() - 60)
     (past,) = past_use().values()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.common import policy
-from jupyter_dist_server.common.files.shared_folder import FOLDER
+from jupyter_dist_server.common.files.shared_folder import FOLDER, folder
 from jupyter_dist_server.jobs.rules.closures import Closure
 from jupyter_dist_server.jobs.rules.rules import Rules
 from jupyter_dist_server.jobs.schedule.plan import forecast, plan
@@ -80,8 +80,9 @@ def test_too_much_is_refused_at_once(rules: Path, queue: Queue) -> None:
     assert "allows 1:00:00 at most" in queue.run("submit", "-t", "2h", "true", code=2)
     queue.submit("-H", "-a", "1-2", "true")
     said = queue.run("submit", "-H", "-a", "1-2", "true", code=2)
-    assert f"User {ME} may have 3 waiting jobs on this machine, and has 2." in said
+    assert f"User {ME} may have 3 waiting jobs on this machine, has 2, and submits 2." in said
     queue.submit("-H", "true")
+    queue.run("update", "-G", "3", "3", code=2)
 
 
 def test_a_users_own_limit_comes_before_the_groups_and_that_before_everybodys() -> None:
@@ -132,9 +133,9 @@ def test_a_drained_gpu_gets_no_new_work(rules: Path, queue: Queue) -> None:
     running = queue.submit("--gpu-ids", "3", *UNTIL_GO)
     queue.until(running, "RUNNING")
     said = queue.run("drain", "2-3", "--reason", "fan")
-    assert said == f"Job {running} of {ME} goes on on GPU 3, without a limit.\n"
+    assert said == f"Job {running} of {ME} keeps GPU 3, without a limit.\n"
     job = queue.submit("--gpu-ids", "2,3", "-G", "1", "true")
-    waits(queue, job, "ReqNodeNotAvail", f"GPU 2 is drained by {ME}: fan. GPU 3 is drained")
+    waits(queue, job, "ReqNodeNotAvail", f"GPUs 2, 3 are drained by {ME}: fan.")
     forced = queue.submit("--gpu-ids", "2", "--force", "true")
     waits(queue, forced, "ReqNodeNotAvail", "GPU 2 is drained")
     assert queue.ended(queue.submit("-G", "2", "true"))["state"] == "COMPLETED", "others go on"
@@ -161,7 +162,8 @@ def test_reserved_gpus_are_kept_free_and_short_jobs_go_before(rules: Path, queue
         == "r1\n"
     )
     job = queue.submit("-G", "1", "true")
-    waits(queue, job, "ReqNodeNotAvail", "GPU 0 is reserved from ", "A limit of 59:")
+    waits(queue, job, "ReqNodeNotAvail", "GPUs 0, 1, 2, 3 are reserved from ")
+    assert "With a time limit, it may run there until " in queue.show(job)["detail"]
     short = queue.submit("-G", "1", "-t", "30", "true")
     assert queue.ended(short)["state"] == "COMPLETED"
     (row,) = [
@@ -177,6 +179,46 @@ def test_reserved_gpus_are_kept_free_and_short_jobs_go_before(rules: Path, queue
     assert "There is no reservation r2." in queue.run("reservations", "--end", "r2", code=2)
     queue.run("reservations", "--end", "r1")
     assert queue.ended(job)["state"] == "COMPLETED"
+
+
+def test_what_runs_is_not_extended_into_a_reservation(rules: Path, queue: Queue) -> None:
+    job = queue.submit("-G", "1", "-t", "10", *UNTIL_GO)
+    queue.until(job, "RUNNING")
+    queue.run("reserve", "all", "--from", "now+20minutes")
+    said = queue.run("update", "--time", "1:00:00", job, code=2)
+    assert "One of its GPUs is reserved from " in said and "It can run until " in said
+    queue.run("update", "--time", "15", job)
+    (queue.folder / "go").touch()
+    queue.ended(job)
+
+
+def test_no_gpu_is_kept_for_one_that_a_reservation_keeps_from_starting() -> None:
+    gpus = frozenset(f"GPU-{n}" for n in range(4))
+    machine = four(Closure(gpus, "root", "", NOW + 3 * HOUR, NOW + 5 * HOUR, "r1"))
+    held = [InUse("x", "bob", frozenset(["GPU-0"]), NOW, NOW + 2 * HOUR)]
+    wants = [want("all", gpus=4, limit=2 * HOUR), want("small", limit=3 * HOUR)]
+    found = plan(machine, held, wants, NOW)
+    assert found.starts.keys() == {"small"} and found.head is None
+    assert found.reason(wants[0]) == "ReqNodeNotAvail"
+    assert forecast(machine, held, wants, NOW)["all"].start == NOW + 5 * HOUR
+
+
+def test_files_of_others_stop_nothing(rules: Path, queue: Queue) -> None:
+    for make in (
+        lambda path: path.mkdir(),
+        lambda path: os.mkfifo(path),
+        lambda path: path.write_text("[" * 100_000),
+        lambda path: path.symlink_to("/etc/passwd"),
+    ):
+        make(file := folder() / "closures.json")
+        make(use := folder() / f"{os.getuid()}.use")
+        assert queue.ended(queue.submit("-G", "1", "true"))["state"] == "COMPLETED"
+        queue.run("queue", "-u", "all")
+        for path in (file, use):
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
+            else:
+                path.unlink(missing_ok=True)
 
 
 def test_a_plan_around_a_reservation() -> None:
@@ -217,6 +259,9 @@ def test_a_wrong_policy_limits_nothing_and_the_doctor_says_so(rules: Path, queue
     rules.write_text("max_gpus = 1\nmax_gpu = 2\n")
     assert queue.ended(queue.submit("-G", "2", "true"))["state"] == "COMPLETED"
     assert "unknown field `max_gpu`" in queue.run("doctor", code=1)
+    rules.write_text('[users.nobdy]\nmax_gpus = 1\n[[allow]]\ngpus = [0, 77]\ngroups = ["stuff"]\n')
+    told = "The policy names what does not exist: user nobdy, group stuff, GPU 77."
+    assert told in queue.run("doctor", code=1)
 
 
 def test_memory_that_nobody_lists_can_be_allowed(

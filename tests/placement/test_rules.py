@@ -45,6 +45,11 @@ async def test_a_pool_has_no_more_gpus_than_its_user_may_have(policy: Path) -> N
     assert [gpu.index for gpu in second.placement.gpus if gpu] == [0, 1]
     (notice,) = second.placement.notices
     assert "GPU 2 is not for you now: User" in notice
+    policy.write_text("max_gpus = 2\n")  # less than it has
+    with pytest.raises(DistError, match="may use 2 GPUs at once, and has 3 GPUs"):
+        await ask(num_ranks=1).now()
+    with pytest.raises(DistError, match="may use 2 GPUs at once on this machine, not 3"):
+        await ask(num_ranks=3, one_rank_per_gpu=True, wait=60).now()
     for one in (first, second):
         one.close()
     policy.write_text(f"[users.{ME}]\nmax_jobs = 0\n")

@@ -199,10 +199,17 @@ async def test_an_interrupt_of_whatever_runs_that_comes_late_leaves_the_next_cel
         )
         cell = asyncio.create_task(client.execute(wait, [0], lambda *_: begun.set()))
         await begun.wait()
-        client.tell(CancelRequest("", until=time.time() - 1))
+        since = (await client.status(PATIENCE))[0].since
+        client.tell(CancelRequest("", sent=since - 0.01))
         assert (await client.status(PATIENCE))[0].state == "busy"  # it has heard both
         go.touch()
         assert (await cell)[0].status == "ok"
+        go.unlink()
+        begun.clear()
+        cell = asyncio.create_task(client.execute(wait, [0], lambda *_: begun.set()))
+        await begun.wait()
+        client.tell(CancelRequest("", sent=time.time()))
+        assert (await cell)[0].status == "error"
 
 
 async def test_ranks_that_wait_for_a_stopped_agent_are_freed(

@@ -12,6 +12,7 @@ import fcntl
 import io
 import os
 import stat
+from collections.abc import Container
 from pathlib import Path
 
 from ..errors import DistError
@@ -113,6 +114,23 @@ def new_file(where: Path, content: bytes) -> tuple[Path, io.FileIO]:
     os.fchmod(file.fileno(), 0o644)  # whatever the umask says
     os.write(file.fileno(), content)
     return path, file
+
+
+def read_file(path: Path, longest: int, owners: Container[int] | None = None) -> bytes | None:
+    """Return the beginning of a file; `None` if it is no regular file of one of `owners`.
+
+    Anybody may have put anything there. Raises `OSError` if there is nothing, or it is not ours to
+    read.
+    """
+    descriptor = os.open(path, READ)
+    try:
+        about = os.fstat(descriptor)
+        is_file = stat.S_ISREG(about.st_mode) and about.st_nlink == 1
+        if is_file and (owners is None or about.st_uid in owners):
+            return os.pread(descriptor, longest, 0)
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def lock_file(path: Path) -> io.FileIO:

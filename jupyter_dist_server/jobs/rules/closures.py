@@ -11,12 +11,13 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from ...common.errors import DistError
-from ...common.files.shared_folder import READ, folder, new_file
+from ...common.files.shared_folder import folder, new_file, read_file
 from ...common.policy import policy_path
 from ...common.users import groups_of
 from ..store.slurm_formats import write_moment
@@ -72,27 +73,34 @@ _DECODE = msgspec.json.Decoder(list[Closure]).decode
 
 def closures() -> tuple[list[Closure], str]:
     """Return all that are not over, and a sentence on a file that is wrong, and closes nothing."""
-    where = folder()
     found: list[Closure] = []
     wrong = ""
-    for place in (policy_path().parent, where):
+    for place in dict.fromkeys([policy_path().parent, folder()]):
         try:
-            with open(os.open(place / _NAME, READ), "rb") as file:
-                if place != where or os.fstat(file.fileno()).st_uid in (0, where.stat().st_uid):
-                    found += _DECODE(file.read(_LONGEST))
-        except FileNotFoundError:
-            pass
-        except (OSError, ValueError) as error:
+            found += _read(place)
+        except (OSError, ValueError, RecursionError) as error:
             wrong = f"{place / _NAME} cannot be read, and so closes no GPU: {error}."
+    return found, wrong
+
+
+def _read(place: Path) -> list[Closure]:
+    """Return those of a folder that are not over; in the lease folder, anybody may write a file."""
+    where = folder()
+    owners = {0, where.stat().st_uid} if place == where else None
+    try:
+        content = read_file(place / _NAME, _LONGEST, owners)
+    except FileNotFoundError:
+        return []
     now = time.time()
-    return [one for one in found if one.end is None or one.end > now], wrong
+    return [one for one in _DECODE(content or b"[]") if one.end is None or one.end > now]
 
 
 def change_closures(change: Callable[[list[Closure]], Iterable[Closure]]) -> None:
     """Let `change` replace what we have closed; refuse it to ordinary users."""
     where, place = folder(), policy_path().parent
-    if os.geteuid() == 0:
-        place.mkdir(exist_ok=True, parents=True)
+    if os.geteuid() == 0 and not place.exists():
+        place.mkdir(parents=True)
+        place.chmod(0o755)  # whatever the umask says, all must read the rules
     if not os.access(place, os.W_OK):
         place = where
         if where.stat().st_uid != os.geteuid():
@@ -101,12 +109,14 @@ def change_closures(change: Callable[[list[Closure]], Iterable[Closure]]) -> Non
                 "Only root, or the owner of the lease folder, drains and reserves GPUs.",
                 f"Use sudo, or ask the administrator. The lease folder is {where}.",
             )
-    now, path = time.time(), place / _NAME
-    before = _DECODE(path.read_bytes()) if path.exists() else []
-    after = change([one for one in before if one.end is None or one.end > now])
-    fresh, file = new_file(place, msgspec.json.encode(list(after)))
-    file.close()
-    fresh.rename(path)
+    try:
+        before = _read(place)
+    except (OSError, ValueError, RecursionError):  # what is wrong has closed nothing
+        before = []
+    fresh, file = new_file(place, msgspec.json.encode(list(change(before))))
+    with file:
+        os.fsync(file.fileno())
+    fresh.rename(place / _NAME)
     with contextlib.suppress(OSError):
         os.utime(where)  # wakes all that wait
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...common.errors import DistError
 from ...common.policy import Policy, read_policy
 from ...common.users import name_of
+from ..store.slurm_formats import write_moment
 from .closures import Closure, closures
 
 if TYPE_CHECKING:
@@ -56,6 +60,38 @@ def closed_gpus(inventory: Inventory) -> dict[str, Closed]:
         uuid: Closed("; ".join(map(str, found)), rules.closure(uuid, user, now, 0.0) is not None)
         for uuid, found in rules.closed.items()
     }
+
+
+def check_extension(uuids: Iterable[str], until: float | None) -> None:
+    """Refuse to let GPUs be used until a moment, `None` for ever, if they are reserved by then."""
+    now, user, rules = time.time(), name_of(os.getuid()), read_rules(None)
+    limit = None if until is None else until - now
+    for uuid in uuids:
+        found = rules.closure(uuid, user, now, limit)
+        if found and found.start > now:
+            hint = f"It can run until {write_moment(found.start)} at most."
+            raise DistError("too_large", f"One of its GPUs is {found}.", hint, "time")
+
+
+def unknown_names(inventory: Inventory) -> list[str]:
+    """Return the users, groups and GPUs in the policy that do not exist: a typo opens GPUs."""
+    policy, _ = read_policy()
+    users = set(policy.users).union(*(one.users for one in policy.allow))
+    groups = set(policy.groups).union(*(one.groups for one in policy.allow))
+    gpus = {str(name) for one in policy.allow for name in one.gpus}
+    for gpu in inventory.gpus:
+        gpus -= {gpu.uuid, gpu.label, str(gpu.index)}
+    found = [f"user {name}" for name in sorted(users) if not _exists(pwd.getpwnam, name)]
+    found += [f"group {name}" for name in sorted(groups) if not _exists(grp.getgrnam, name)]
+    return found + [f"GPU {name}" for name in sorted(gpus)]
+
+
+def _exists(find: Callable[[str], object], name: str) -> bool:
+    try:
+        find(name)
+    except KeyError:
+        return name.isdecimal()  # of a user of the host's, in a container
+    return True
 
 
 def read_rules(inventory: Inventory | None) -> Rules:

@@ -29,23 +29,25 @@ class Running:
     def __init__(self, policy: Policy, held: Iterable[InUse] = ()) -> None:
         self._policy = policy
         self._limits: dict[str, list[_Limit]] = {}
-        self._gpus, self._jobs = Counter[str](), Counter[str]()
+        self._gpus: dict[str, set[str]] = {}
+        """UUIDs: a GPU that several things share counts once."""
+        self._jobs = Counter[str]()
         for one in held:
             self.add(one)
 
     def add(self, one: InUse) -> None:
         """Count something that runs."""
         for limit in self._limits_of(one.user):
-            self._gpus[limit.whose] += len(one.gpus)
+            self._gpus.setdefault(limit.whose, set()).update(one.gpus)
             self._jobs[limit.whose] += 1
 
     def exceeded(self, user: str, gpus: int) -> tuple[str, str] | None:
         """Return which limit another thing with so many GPUs would exceed, and a sentence on it."""
         for whose, most_gpus, most_jobs, (too_many_gpus, too_many_jobs) in self._limits_of(user):
-            if self._gpus[whose] + gpus > most_gpus:
-                has = format_gpus(self._gpus[whose])
+            has = len(self._gpus.get(whose, ()))
+            if gpus and has + gpus > most_gpus:
                 most = format_gpus(int(most_gpus))
-                return too_many_gpus, f"{whose} may use {most} at once, and has {has}."
+                return too_many_gpus, f"{whose} may use {most} at once, and has {format_gpus(has)}."
             if self._jobs[whose] >= most_jobs:
                 most = f"{most_jobs:.0f} jobs, and pools with GPUs,"
                 return too_many_jobs, f"{whose} may run {most} at once."
@@ -56,7 +58,8 @@ class Running:
         limits = self._limits_of(user)
         if any(self._jobs[limit.whose] >= limit.jobs for limit in limits):
             return 0
-        return min((limit.gpus - self._gpus[limit.whose] for limit in limits), default=math.inf)
+        left = (limit.gpus - len(self._gpus.get(limit.whose, ())) for limit in limits)
+        return min(left, default=math.inf)
 
     def _limits_of(self, user: str) -> list[_Limit]:
         if user not in self._limits:

@@ -169,6 +169,10 @@ def plan(machine: Machine, held: Iterable[InUse], ordered: Sequence[Want], now: 
         reasons[want.shape] = "Priority" if head else "Resources"
         if head is None:
             head = room.reserve(want, usable, now)
+            closure = machine.rules.closure
+            if any(closure(uuid, want.user, head.start, want.limit) for uuid in head.gpus):
+                reasons[want.shape], head = "ReqNodeNotAvail", None  # it starts only after that
+                continue
             # While nobody knows an end, keeping GPUs idle would help nobody for long.
             if head.certain or now - want.head_since >= _HEAD_PATIENCE:
                 kept, spare_cpus, spare_memory = head, head.spare_cpus, head.spare_memory

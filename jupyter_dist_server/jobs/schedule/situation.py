@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from ...common.files.past_use import average_of, past_use
@@ -19,6 +20,7 @@ from ..store.job import Job
 from ..store.store import Store
 from ..store.store_folder import store_name
 from .board import POOL, Posted, posted, wants_of
+from .limits import Running
 from .plan import Plan, forecast, never, plan
 from .wants import InUse, Machine, Want, copied, in_order
 
@@ -39,6 +41,11 @@ class Situation:
     leases: dict[str, GpuLease]
     """Who leases GPUs, see `lease.holders`."""
     now: float
+
+    @cached_property
+    def running(self) -> Running:
+        """What users and groups have, beside their limits."""
+        return Running(self.machine.rules.policy, self.held)
 
     def plan(self) -> Plan:
         """Decide what starts now."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from ...common.units import format_bytes, format_gpus, write_limit
+from ...common.units import format_bytes, format_gpus, name_gpus
 from ...common.users import name_of
 from ...gpus.gpu_state import GpuState
 from ...gpus.in_use import in_use
+from ..rules.closures import Closure
 from ..store.job import Job
 from ..store.slurm_formats import write_moment
-from .limits import Running
 from .plan import Plan
 from .situation import Situation
 
@@ -19,7 +19,7 @@ def detail(job: Job, reason: str, there: Situation, wanted: Plan, seen: GpuState
     """Return a sentence on a reason of `plan`, empty if there is no more to say."""
     gpus = len(there.machine.gpus)
     user = name_of(os.getuid())
-    exceeded = Running(there.machine.rules.policy, there.held).exceeded(user, job.gpus)
+    exceeded = there.running.exceeded(user, job.gpus)
     if exceeded and exceeded[0] == reason:
         return exceeded[1]
     if reason == "ReqNodeNotAvail" and not gpus:
@@ -64,12 +64,15 @@ def _uses(there: Situation, seen: GpuState) -> str:
 def _closed(job: Job, user: str, there: Situation, seen: GpuState | None) -> str:
     """Name the GPUs that it cannot have now, whoever uses them."""
     labels = {gpu.uuid: gpu.label for gpu in seen.inventory.gpus} if seen else {}
-    told = ""
+    named: dict[Closure, list[str]] = {}
     for uuid in job.gpu_ids or there.machine.gpus:
         if found := there.machine.rules.closure(uuid, user, there.now, job.limit):
-            told += f" GPU {labels.get(uuid, uuid)} is {found}."
-            if found.start > there.now:
-                told += f" A limit of {write_limit(found.start - there.now)} would end before."
+            named.setdefault(found, []).append(labels.get(uuid, uuid))
+    told = ""
+    for closure, gpus in named.items():
+        told += f" {name_gpus(gpus)} {'are' if len(gpus) > 1 else 'is'} {closure}."
+        if closure.start > there.now:
+            told += f" With a time limit, it may run there until {write_moment(closure.start)}."
     return told
 
 

@@ -89,6 +89,6 @@ def read_secrets(folder: Path, name: str) -> SecretValues:
     path = folder / "secrets" / name
     try:
         return msgspec.convert(json.loads(path.read_bytes()), SecretValues)
-    except OSError as error:
-        message = f"The secrets of the job in {path} cannot be read: {error.strerror}."
+    except (OSError, ValueError) as error:
+        message = f"The secrets of the job in {path} cannot be read: {error}."
         raise DistError("queue_unusable", message, "Submit the job again.") from error

@@ -83,7 +83,7 @@ def read_moment(text: str, now: float) -> float:
             return moment.timestamp()
     raise DistError(
         "bad_time",
-        f"“{text}” is not a time at which a job can begin.",
+        f"“{text}” is not a time.",
         "Use now+2hours, HH:MM, noon, tomorrow, YYYY-MM-DD or YYYY-MM-DDTHH:MM[:SS].",
     )
 

@@ -70,14 +70,14 @@ class InterruptHandlers:
     @hears(CancelRequest)
     def dist_cancel_request(self, asked: Asked[CancelRequest]) -> None:
         """Interrupt a cell, on the control thread, or prevent its start."""
-        cell, until = asked.content.msg_id, asked.content.until
-        if until and clock.now() > until:  # that cell may have ended while this rank was stopped
-            return
+        cell, sent = asked.content.msg_id, asked.content.sent
+        # What was meant may have ended while this rank was stopped; the clock may have been set.
+        is_meant = bool(cell) or not (0 < sent < self._since <= clock.now())
         if cell:  # first: the main thread sets `_running`, then looks here
             self._cancelled.add(cell)
-        running = cell == self._running if cell else self._state == "busy"
+        running = cell == self._running if cell else is_meant and self._state == "busy"
         answer = CancelReply(running, self._since, whereabouts(), self.group.asked_for)
-        if running or not cell:
+        if running or (not cell and is_meant):
             self._cancelled.discard(cell)
             self._interrupted_at = self._interrupted_at or answer.whereabouts
             os.killpg(os.getpid(), signal.SIGINT)  # a rank leads its group: `!command` too

@@ -98,9 +98,9 @@ class GpuFeed:
         """Return the body of ``GET /gpus``, with samples while the sampler runs."""
         found = await self.inventory()
         telemetry = self.telemetry
-        leases, trouble = await _who_leases(found)
+        leases, closed, trouble = await _who_leases(found)
         return found.to_json() | {
-            "closed": msgspec.to_builtins(await asyncio.to_thread(closed_gpus, found)),
+            "closed": msgspec.to_builtins(closed),
             "samples": telemetry.latest,
             "nodes": self._nodes(),
             "errors": telemetry.errors,
@@ -252,8 +252,7 @@ class GpuFeed:
 
     async def _look_at_leases(self) -> None:
         if found := self.telemetry.inventory:
-            self._leases, self._lease_trouble = await _who_leases(found)
-            self._closed = await asyncio.to_thread(closed_gpus, found)
+            self._leases, self._closed, self._lease_trouble = await _who_leases(found)
             self._show_gpus()
 
     async def _follow_processes(self) -> None:
@@ -278,9 +277,12 @@ def _logged() -> Iterator[None]:
         _LOG.exception("Updating the GPUs of the stream failed")
 
 
-async def _who_leases(found: Inventory) -> tuple[dict[str, GpuLease], str | None]:
-    """Return the leases, or the error."""
+async def _who_leases(
+    found: Inventory,
+) -> tuple[dict[str, GpuLease], dict[str, Closed], str | None]:
+    """Return the leases, and what is closed, or the error."""
     try:
-        return await asyncio.to_thread(holders, found), None
+        leases = await asyncio.to_thread(holders, found)
+        return leases, await asyncio.to_thread(closed_gpus, found), None
     except DistError as error:
-        return {}, error.message
+        return {}, {}, error.message

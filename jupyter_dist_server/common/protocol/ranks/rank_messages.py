@@ -159,8 +159,8 @@ class CancelRequest(RankRequest, frozen=True):
     kind = "dist_cancel_request"
     msg_id: str
     """The id of the request that runs it; if empty, whatever runs is interrupted."""
-    until: float = 0.0
-    """When this expires, in seconds since 1970; 0 for never."""
+    sent: float = 0.0
+    """Whatever began later is not meant; seconds since 1970, 0 for whatever runs."""
 
 
 class CancelReply(RankReply, frozen=True):
