@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 import traceback
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
@@ -34,6 +35,8 @@ from ..store.store import Store
 from .runner import Runner
 
 _PDEATHSIG = 1
+for _name in ("gpus.cuda_visible_devices", "jobs.gpu_list"):
+    import_module(f"jupyter_dist_server.{_name}")  # or each runner would, before its job starts
 
 
 class RunnerZygote:
