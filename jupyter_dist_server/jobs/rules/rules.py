@@ -66,9 +66,8 @@ def check_extension(uuids: Iterable[str], until: float | None) -> None:
     """Refuse to let GPUs be used until a moment, `None` for ever, if they are reserved by then."""
     now, user, rules = time.time(), name_of(os.getuid()), read_rules(None)
     limit = None if until is None else until - now
-    for uuid in uuids:
-        found = rules.closure(uuid, user, now, limit)
-        if found and found.start > now:
+    for found in (one for uuid in uuids for one in rules.closed.get(uuid, ())):
+        if found.start > now and found.keeps_out(user, now, limit):
             hint = f"It can run until {write_moment(found.start)} at most."
             raise DistError("too_large", f"One of its GPUs is {found}.", hint, "time")
 
