@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ..store.job import Job
 from ..store.slurm_formats import write_moment
@@ -104,6 +105,12 @@ def _family(job: Job) -> int:
     return -job.id if job.array is None else job.array
 
 
+@lru_cache(maxsize=64)
+def _held(reason: str, detail: str) -> Obstacle:
+    """Return one object for all tasks of an array: there may be 10,000."""
+    return Obstacle(reason, detail) if reason in _HELD else Obstacle(*HELD)
+
+
 def _obstacle(
     job: Job,
     others: Sequence[tuple[Job, str]],
@@ -113,7 +120,7 @@ def _obstacle(
     now: float,
 ) -> Obstacle | None:
     if job.held:
-        return Obstacle(job.reason, job.detail) if job.reason in _HELD else Obstacle(*HELD)
+        return _held(job.reason, job.detail)
     if unmet := _all_unmet(others, now):
         return unmet
     if job.begin is not None and job.begin > now:
