@@ -61,7 +61,11 @@ def test_squeue_shows_what_is_asked_for(queue: Queue, fake_nvml: State) -> None:
         "    1|runs  |None\n    2|waits |JobHeldUser\n"
     )
     assert queue.run("squeue", "-O", "JobID:4,Comment:.3", "-n", "waits,x") == "JOBICOM\n2     c\n"
-    assert job_ids(queue, "--me", "-t", "PD") == job_ids(queue, "-u", getpass.getuser(), "-tPD") == ["2"]
+    assert (
+        job_ids(queue, "--me", "-t", "PD")
+        == job_ids(queue, "-u", getpass.getuser(), "-tPD")
+        == ["2"]
+    )
     assert "START_TIME" in queue.run("squeue", "--start") and job_ids(queue, "--start") == ["2"]
     assert "LIMI" in queue.run("squeue", "-l").splitlines()[0]
     Path("go").touch()
