@@ -10,6 +10,7 @@ import time
 from functools import lru_cache
 
 
+@lru_cache(maxsize=1024)
 def name_of(user: int) -> str:
     """Return the name of a user."""
     try:

@@ -41,6 +41,20 @@ def hear_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
+def shell(text: str, folder: Path) -> str:
+    """Run lines of bash, which have to succeed; return what they print."""
+    done = subprocess.run(
+        ["bash", "-e", "-c", text],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, text + done.stdout + done.stderr
+    return done.stdout
+
+
 class Queue:
     """A user's queue, in a folder of its own."""
 

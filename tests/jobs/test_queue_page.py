@@ -15,7 +15,7 @@ import pytest
 
 from ..fake_nvml.build import State
 from ..waiting import PATIENCE
-from .queue_driver import JDIST, Queue, hear_signals
+from .queue_driver import JDIST, Queue, hear_signals, shell
 
 FOR_EVER = ("jdist queue -w\n",)
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "queue.md"
@@ -41,21 +41,8 @@ def test_every_block_of_the_page(
     said = ""
     for block in blocks:
         (queue.folder / "train.py").write_text("")
-        said += _interrupted(block, queue) if block in FOR_EVER else _run(block, queue)
+        said += _interrupted(block, queue) if block in FOR_EVER else shell(block, queue.folder)
     _check(queue, said)
-
-
-def _run(block: str, queue: Queue) -> str:
-    done = subprocess.run(
-        ["bash", "-e", "-c", block],
-        cwd=queue.folder,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, block + done.stdout + done.stderr
-    return done.stdout
 
 
 def _interrupted(block: str, queue: Queue) -> str:

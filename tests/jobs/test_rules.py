@@ -6,7 +6,6 @@ import grp
 import json
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from jupyter_dist_server.jobs.schedule.wants import InUse, Machine, Want
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for
-from .queue_driver import OTHER, UNTIL_GO, OtherQueue, Queue
+from .queue_driver import OTHER, UNTIL_GO, OtherQueue, Queue, shell
 
 ME = policy.name_of(os.getuid())
 NOW = 1_000_000.0
@@ -238,6 +237,19 @@ def test_a_plan_around_a_reservation() -> None:
     assert expected["all"].start == NOW + 3 * HOUR
 
 
+def test_why_a_job_waits_that_a_later_reservation_keeps_from_starting(
+    rules: Path, queue: Queue
+) -> None:
+    running = queue.submit("--gpu-ids", "0", "-t", "2:00:00", *UNTIL_GO)
+    queue.until(running, "RUNNING")
+    queue.run("reserve", "all", "--from", "now+3hours", "--for", "1h")
+    job = queue.submit("-G", "4", "-t", "2:00:00", "true")
+    waits(queue, job, "ReqNodeNotAvail", "GPUs 0, 1, 2, 3 are reserved from ")
+    queue.run("cancel", job)
+    (queue.folder / "go").touch()
+    queue.ended(running)
+
+
 @pytest.mark.root
 def test_who_may_close_and_for_whom(rules: Path, queue: Queue, other: OtherQueue) -> None:
     queue.run("reserve", "0-1", "--user", ME)
@@ -290,8 +302,6 @@ def test_every_block_of_the_page(
     (programs / "sudo").chmod(0o755)
     monkeypatch.setenv("PATH", str(programs), prepend=":")
     for block in re.findall(r"```bash\n(.*?)```", text, re.DOTALL):
-        commands = ["bash", "-e", "-c", block.replace("--user ann", f"--user {ME}")]
-        done = subprocess.run(commands, cwd=queue.folder, capture_output=True, text=True)
-        assert done.returncode == 0, block + done.stdout + done.stderr
+        shell(block.replace("--user ann", f"--user {ME}"), queue.folder)
     (left,) = json.loads(queue.run("reservations", "--json"))
     assert (left["id"], left["why"], len(left["gpus"])) == ("r2", "maintenance", 4)

@@ -64,15 +64,19 @@ def _uses(there: Situation, seen: GpuState) -> str:
 def _closed(job: Job, user: str, there: Situation, seen: GpuState | None) -> str:
     """Name the GPUs that it cannot have now, whoever uses them."""
     labels = {gpu.uuid: gpu.label for gpu in seen.inventory.gpus} if seen else {}
+    closure = there.machine.rules.closure
+    uuids = job.gpu_ids or tuple(there.machine.gpus)
+    # What is open for so long now may be closed by the time at which it is free.
+    limit = job.limit if any(closure(one, user, there.now, job.limit) for one in uuids) else None
     named: dict[Closure, list[str]] = {}
-    for uuid in job.gpu_ids or there.machine.gpus:
-        if found := there.machine.rules.closure(uuid, user, there.now, job.limit):
+    for uuid in uuids:
+        if found := closure(uuid, user, there.now, limit):
             named.setdefault(found, []).append(labels.get(uuid, uuid))
     told = ""
-    for closure, gpus in named.items():
-        told += f" {name_gpus(gpus)} {'are' if len(gpus) > 1 else 'is'} {closure}."
-        if closure.start > there.now:
-            told += f" With a time limit, it may run there until {write_moment(closure.start)}."
+    for found, gpus in named.items():
+        told += f" {name_gpus(gpus)} {'are' if len(gpus) > 1 else 'is'} {found}."
+        if found.start > there.now:
+            told += f" With a time limit, it may run there until {write_moment(found.start)}."
     return told
 
 
