@@ -290,6 +290,11 @@ describe('PoolsModel', () => {
     server.push(message);
     server.push({ type: 'processes', gpus: {} });
     await until(() => model.defaultRanks === 1);
+    const closed = { 'GPU-1': { words: 'drained by root', now: true } };
+    server.push({ ...message, closed });
+    await until(() => model.defaultRanks === null);
+    server.push(message);
+    await until(() => model.defaultRanks === 1);
     server.push({ type: 'processes', gpus: { 'GPU-1': [makeProcess()] } });
     // With none free, the server says who has them.
     await until(() => model.defaultRanks === null);

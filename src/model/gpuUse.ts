@@ -92,14 +92,16 @@ export function isInUse({ lease, processes, use }: IReading): boolean {
   return lease !== null || use !== null || Boolean(processes?.length);
 }
 
-/** How many GPUs nobody has or works on; null while that is not known. */
+/** How many GPUs can be had: nobody has or works on them, and none is drained or reserved; null while that is not known. */
 export function countFree(
   gpus: readonly IGpu[],
   telemetry: ITelemetry
 ): number | null {
-  return telemetry.isCurrent
-    ? gpus.filter(({ uuid }) => !isInUse(telemetry.gpu(uuid))).length
-    : null;
+  const isFree = ({ uuid }: IGpu) => {
+    const reading = telemetry.gpu(uuid);
+    return !isInUse(reading) && !reading.closed?.now;
+  };
+  return telemetry.isCurrent ? gpus.filter(isFree).length : null;
 }
 
 /** The processes for which the server refuses to start ranks of a kernel on a GPU. */
