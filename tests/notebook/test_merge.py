@@ -100,6 +100,41 @@ def test_where_displays_cannot_be_drawn_again_late_text_comes_again() -> None:
     assert screen.lines == ["[0]   same", "[1]   same"]
 
 
+@pytest.mark.parametrize(
+    ("text", "common"),
+    [
+        ("<f at 0x7efd097a3f30> is lost", "<f at 0x…> is lost"),
+        ("DataLoader worker (pid 4711) is killed", "DataLoader worker (pid …) is killed"),
+        ("worker (pid(s) 1, 2) exited", "worker (pid(s) …) exited"),
+        ("listens at [127.0.0.1]:4567, port 4567", "listens at [127.0.0.1]:…, port …"),
+    ],
+)
+def test_lines_that_differ_in_an_address_are_one(text: str, common: str) -> None:
+    m, screen = merger(3), Screen()
+    other = text.replace("7efd09", "12ab34").replace("4711", "12").replace("4567", "80")
+    other = other.replace("1, 2", "3, 4")
+    say(m, 0, f"{text}\n", 0.0)
+    screen.show(m.take(1.0))
+    assert screen.lines == [f"[0]   {text}"]
+    say(m, 1, f"{text}\n", 1.0)
+    screen.show(m.take(2.0))
+    assert screen.lines == [f"[0-1] {text}"]
+    say(m, 2, f"{other}\n", 2.0)
+    screen.show(m.take(3.0, last=True))
+    assert screen.lines == [f"[0-2] {common}"]
+
+
+def test_errors_that_differ_in_an_address_are_one() -> None:
+    m = merger(3)
+    for rank, where in ((0, "0x1a"), (1, "0x2b")):
+        error = {"ename": "ValueError", "evalue": f"at {where}", "traceback": ["line", where]}
+        m.feed(rank, "error", error, 0.0)
+    common = {"ename": "ValueError", "evalue": "at 0x…", "traceback": ["line", "0x…"]}
+    assert m.errors == [([0, 1], common)]
+    m.feed(2, "error", common | {"traceback": ["another line", "0x1a"]}, 0.0)
+    assert [ranks for ranks, _ in m.errors] == [[0, 1], [2]]
+
+
 def test_nothing_waits_for_a_rank_that_has_finished() -> None:
     m = merger()
     m.finish(1, 0.0)

@@ -44,7 +44,7 @@ class Entry:
     """Bit r is set if rank r shows it."""
     since: float
     payload: Any = None
-    """`None` for a line of text."""
+    """What is shown instead of `key`; for a line, until ranks show it with different addresses."""
     stream: str | None = None
     """A line's stream; `None` if it is not a line."""
     lines: list[str] | None = None
@@ -61,6 +61,11 @@ class Entry:
     def size(self) -> int:
         """How many things it is."""
         return 1 if self.lines is None else len(self.lines)
+
+    def show_what_is_common(self, other: Entry) -> None:
+        """Show the key of a line that another rank shows otherwise."""
+        if self.stream is not None and self.payload != other.payload:
+            self.payload = None
 
     def split(self) -> list[Entry]:
         """Return the lines of a block one by one."""
@@ -143,6 +148,8 @@ class MergedLog:
         joined: list[Entry] = []
         straight = min(len(self.entries) - at, len(items))
         while len(joined) < straight and self.entries[at].key == items[len(joined)].key:
+            if items[len(joined)].payload is not None:
+                self.entries[at].show_what_is_common(items[len(joined)])
             joined.append(self.entries[at])
             at += 1
         rest = items[len(joined) :]
@@ -194,6 +201,7 @@ class MergedLog:
                 if new:
                     inserted.append((self._place(rank, at, same[nth], new), new))
                     new = []
+                self.entries[same[nth]].show_what_is_common(item)
                 joined.append(self.entries[same[nth]])
                 at = same[nth] + 1
             else:
