@@ -81,6 +81,8 @@ class _Bridge:
         self._who = who
         self._opener = opener
         self._writing = threading.Lock()
+        self._session = ""
+        """It has the agent's name."""
 
     def check(self, secret: str) -> None:
         """Let the server prove that it wrote its file, before it is told anything."""
@@ -97,10 +99,13 @@ class _Bridge:
         meta = message.get("params", {}).get("_meta", {}) if isinstance(message, dict) else {}
         if version := meta.get("io.modelcontextprotocol/protocolVersion"):
             headers["MCP-Protocol-Version"] = str(version)
+        if self._session:
+            headers["Mcp-Session-Id"] = self._session
         request = urllib.request.Request(f"{self._url}mcp", line, headers, method="POST")
         try:
             with self._opener.open(request) as response:  # tools have limits of their own
                 answer = response.read()
+                self._session = response.headers.get("Mcp-Session-Id") or self._session
         except urllib.error.HTTPError as error:
             answer = error.read()
             if b'"jsonrpc"' not in answer:

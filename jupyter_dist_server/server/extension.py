@@ -33,7 +33,8 @@ from ..pools.reports.rank_variables import RankVariables
 from .gpus.gpu_messages import GpuFeed
 from .gpus.prometheus import GpuCollector
 from .jobs.job_news import JobFeed
-from .mcp.tools import Runs
+from .mcp.agent_calls import AgentCalls
+from .mcp.pool_tools import Runs
 from .pools.shared_clients import Clients
 from .pools.start_form import ClusterQuestion
 from .pools_of_kernels import end_orphans, follow_files, follow_kernels, kernel_processes
@@ -183,6 +184,7 @@ class JupyterDistApp(ExtensionApp):
             jupyter_dist_jobs=JobFeed(),
             jupyter_dist_mcp=self.mcp,
             jupyter_dist_mcp_calls={},
+            jupyter_dist_agent_calls=AgentCalls(),
             jupyter_dist_mcp_runs=Runs(),
             jupyter_dist_tasks=tasks,
             jupyter_dist_start_timeout=self.start_timeout,

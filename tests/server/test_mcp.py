@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import re
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +18,12 @@ from ..jobs.queue_driver import JDIST
 from ..server_driver import Server
 from ..waiting import PATIENCE, wait_for
 from .client import Client
+from .stream import connect, read, read_until
 
 NUMBERS = itertools.count(1)
+META = "io.modelcontextprotocol/"
+CAN_ASK: dict[str, Any] = {"elicitation": {"form": {}}}
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 
 def send(client: Client, method: str, params: Any = None, **more: Any) -> Any:
@@ -27,7 +33,8 @@ def send(client: Client, method: str, params: Any = None, **more: Any) -> Any:
 
 def use(client: Client, tool: str, **given: Any) -> str:
     """Call a tool that goes well; return its text."""
-    answer = send(client, "tools/call", {"name": tool, "arguments": given})
+    meta = {"_meta": given.pop("_meta")} if "_meta" in given else {}
+    answer = send(client, "tools/call", {"name": tool, "arguments": given} | meta)
     assert "result" in answer, answer
     result = answer["result"]
     assert not result["isError"], result
@@ -182,6 +189,87 @@ def test_a_cell_is_cancelled(client: Client) -> None:
     assert "timeout" in answers[0]["result"]["content"][0]["text"]
     client.get(f"pools/{pool}")
     client.call("DELETE", f"pools/{pool}?wait=1")
+
+
+async def test_the_panel_is_told_what_an_agent_calls(client: Client, server: Server) -> None:
+    session = send_headers(client, "initialize", {"clientInfo": {"title": "Claude Code\x07"}})
+    agent = Client(server, client.headers | {"Mcp-Session-Id": session})
+    stream = await connect(client)
+    await read(stream)
+    await stream.write_message(json.dumps({"watch": ["agents"]}))
+    first = await read_until(stream, lambda frame: frame["type"] == "agents")
+    known = {call["id"] for call in first[-1]["agents"]}
+    await asyncio.to_thread(fails, agent, "pool", pool="p-0")
+    frames = await read_until(stream, lambda f: f["type"] == "agents" and f["agents"][-1]["ended"])
+    assert first[-1]["complete"] and not frames[-1]["complete"]
+    (call,) = frames[-1]["agents"]
+    assert call["id"] not in known and call["failed"]
+    assert (call["agent"], call["tool"], call["pool"]) == ("Claude Code", "pool", "p-0")
+    use(client, "machine", _meta={f"{META}clientInfo": {"name": "codex"}})
+    await read_until(stream, lambda f: f["agents"][-1]["agent"] == "codex")
+    stream.close()
+    logged = "".join(server.log)
+    assert re.search(r"Claude Code \(user \w+\) calls the tool pool", logged)
+
+
+def send_headers(client: Client, method: str, params: Any) -> str:
+    body = {"jsonrpc": "2.0", "id": next(NUMBERS), "method": method, "params": params}
+    answer = client.raw("POST", "jupyter-dist/mcp", body=body)
+    return str(answer.headers["Mcp-Session-Id"])
+
+
+def test_what_destroys_asks_first_where_the_client_can(client: Client) -> None:
+    meta = {f"{META}clientInfo": {"name": "codex"}, f"{META}clientCapabilities": CAN_ASK}
+    call = {"name": "stop_pool", "arguments": {"pool": "p-0", "version": "1"}, "_meta": meta}
+    asked = send(client, "tools/call", call)["result"]
+    assert asked["resultType"] == "input_required"
+    question = asked["inputRequests"]["confirm"]
+    assert question["method"] == "elicitation/create"
+    message = question["params"]["message"]
+    assert message.startswith('codex calls stop_pool {"pool": "p-0"}. Stop a pool: all variables')
+    for action, said in (("decline", "The user declined."), ("accept", "There is no pool p-0")):
+        answers = {"inputResponses": {"confirm": {"action": action}}}
+        result = send(client, "tools/call", call | answers)["result"]
+        assert result["isError"] and said in result["content"][0]["text"]
+
+
+def test_a_page_of_another_site_is_refused(server: Server) -> None:
+    """A browser sends the user's cookie with it, and no token."""
+    headers = {"Cookie": "_xsrf=1", "Origin": "https://evil.example", "X-XSRFToken": "1"}
+    said = Client(server, headers).raw("POST", "jupyter-dist/mcp", body={"jsonrpc": "2.0"})
+    assert said.status in (403, 404)
+
+
+@pytest.mark.parametrize("mcp", ["read", "off"])
+def test_an_administrator_may_switch_tools_off(tmp_path: Path, mcp: str) -> None:
+    server = Server(tmp_path / "home", tmp_path, f"--JupyterDistApp.mcp={mcp}")
+    try:
+        client = Client(server)
+        listed = client.raw("POST", "jupyter-dist/mcp", body=LIST)
+        if mcp == "off":
+            assert listed.status == 404 and "JupyterDistApp.mcp" in str(listed.body)
+            return
+        tools = {tool["name"] for tool in listed.body["result"]["tools"]}
+        assert "pools" in tools and "run_on_ranks" not in tools
+        said = send(client, "tools/call", {"name": "run_on_ranks", "arguments": {}})
+        assert said["error"]["message"] == "There is no tool run_on_ranks."
+    finally:
+        server.close()
+
+
+def test_long_outputs_of_many_ranks_are_short(client: Client) -> None:
+    pool = json.loads(use(client, "start_pool", num_ranks=4, backend="none"))["id"]
+    code = "print('same ' * 400_000)\nif rank == 3: print('\\ud800', float('nan'))\n"
+    code += "if rank == 2: 1 / 0"
+    said = use(client, "run_on_ranks", pool=pool, code=code)
+    assert len(said) < 24_500
+    groups = re.findall(r"^\[(.+): (\w+)\]$", said, re.MULTILINE)
+    assert groups == [("rank 2", "error"), ("ranks 0-1", "ok"), ("rank 3", "ok")]
+    (run,) = set(re.findall(r"run-\d+", said))
+    piece = use(client, "cell_output", run=run, rank=0, offset=1_000_000)
+    assert piece.startswith(" same same ") and piece.endswith("… go on with offset 1024000 …")
+    version = json.loads(use(client, "pool", pool=pool))["version"]
+    use(client, "stop_pool", pool=pool, version=version)
 
 
 def test_a_bridge_on_standard_input(server: Server) -> None:
