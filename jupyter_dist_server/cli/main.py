@@ -39,6 +39,7 @@ COMMANDS = {
     "undrain": ("close_gpus", "Let new work have drained GPUs again."),
     "reserve": ("close_gpus", "Keep GPUs free for some users for a time; for administrators."),
     "reservations": ("close_gpus", "Show reserved and drained GPUs, or end reservations."),
+    "mcp": ("mcp", "Give a coding agent tools for ranks and jobs, by a running Jupyter server."),
     "doctor": ("doctor", "Find what threatens jobs on this machine."),
     "service": ("service", "Have waiting jobs start after a restart of the machine."),
     "aliases": ("aliases.print_aliases", "Print the words of gflow or Slurm, for a shell."),
