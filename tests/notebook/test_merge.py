@@ -106,7 +106,7 @@ def test_where_displays_cannot_be_drawn_again_late_text_comes_again() -> None:
         ("<f at 0x7efd097a3f30> is lost", "<f at 0x…> is lost"),
         ("DataLoader worker (pid 4711) is killed", "DataLoader worker (pid …) is killed"),
         ("worker (pid(s) 1, 2) exited", "worker (pid(s) …) exited"),
-        ("listens at [127.0.0.1]:4567, port 4567", "listens at [127.0.0.1]:…, port …"),
+        ("listens at 127.0.0.1:4567, port 4567", "listens at 127.0.0.1:…, port …"),
     ],
 )
 def test_lines_that_differ_in_an_address_are_one(text: str, common: str) -> None:

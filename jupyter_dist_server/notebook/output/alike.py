@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_HINTS = ("0x", "pid", "PID", "port", "localhost:", ".1:")
+_HINTS = ("0x", "pid", ".1:")
 _PROCESS = r"\bpids?(?:\(s\))?\W{0,3}"
 _HOST = r"(?:\d\.\d+\.\d+\.\d+|localhost|\]):"
 _VARYING = re.compile(
