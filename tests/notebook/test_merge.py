@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 
@@ -180,6 +181,31 @@ def test_a_burst_that_is_late_goes_before_higher_ranks_as_one() -> None:
     say(m, 0, "a 2\n", 0.65)
     screen.show(m.take(1.0))
     assert screen.lines == ["[0]   a 1", "[0]   a 2", "[1]   b"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_lines_that_name_their_step_are_sorted_by_it(seed: int) -> None:
+    """16 ranks print ten times a second on a machine that lets each wait for up to 0.15 s."""
+    chance, m, screen = random.Random(seed), merger(16), Screen()
+    said = [
+        (0.1 * step + chance.random() * 0.15, rank, f"step {step} rank {rank} {chance.random()}")
+        for rank in range(16)
+        for step in range(60)
+    ]
+    latest = dict.fromkeys(range(16), 0.0)
+    events = []
+    for at, rank, line in said:  # each rank's lines stay in order
+        latest[rank] = max(latest[rank] + 0.001, at)
+        events.append((latest[rank], rank, line))
+    for now, rank, line in sorted(events):
+        say(m, rank, f"{line}\n", now)
+        screen.show(m.take(now))
+    screen.show(m.take(100.0, last=True))
+    numbers = re.findall(r"step (\d+) rank (\d+)", "\n".join(screen.lines))
+    found = [(int(step), int(rank)) for step, rank in numbers]
+    assert len(found) == 16 * 60
+    wrong = sum(one > following for one, following in itertools.pairwise(found))
+    assert wrong <= 16, "16 lines have a rank's number that is that of the step, too"
 
 
 def test_a_line_of_the_next_step_stays_behind_the_step_before() -> None:

@@ -107,7 +107,7 @@ def test_a_cell_is_stopped_at_its_time_limit(ranks: Notebook) -> None:
         ("-o 1x", "-o must be a variable name, not “1x”."),
         ("--nonsense", "%%distributed has no option “--nonsense”.\nSee %%distributed?"),
         ("--gpus 2", "%%distributed has no option “--gpus 2”.\nSee %%distributed?"),
-        ("--time-limit 2", "“--time-limit 2”.\nDid you mean --timeout? See %%distributed?"),
+        ("--timout 2", "“--timout 2”.\nDid you mean --timeout? See %%distributed?"),
     ],
 )
 def test_bad_options_are_said(ranks: Notebook, options: str, message: str) -> None:
