@@ -35,8 +35,8 @@ class Replay:
         self._kernel = kernel
         self._cells = KeptCells()
         self._threads = threading.local()
-        self._streams = [sys.stdout, sys.stderr]
-        publishers = [shell.display_pub, shell.displayhook]
+        self._streams: list[Any] = [sys.stdout, sys.stderr]
+        publishers: list[Any] = [shell.display_pub, shell.displayhook]
         self._publishers = [one for one in publishers if hasattr(one, "register_hook")]
 
     def install(self) -> None:
