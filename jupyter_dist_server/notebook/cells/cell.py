@@ -22,7 +22,7 @@ from ..output.early_failures import EarlyFailures, what_failed
 from ..output.late_output import LateOutput
 from ..output.merged.merge_outputs import WINDOW, Merger
 from ..output.per_rank import PerRank
-from ..output.publish import Publication, publish
+from ..output.publish import Publication, begin, publish
 from ..output.rank_tabs import RankTabs
 from .cell_events import ANSWERED, LOOKED, CellEvents, Event
 from .explain_failure import explain_failure
@@ -105,6 +105,7 @@ class Cell:
         self, code: str, execution_count: int | None = None, allow_stdin: bool = False
     ) -> None:
         """Begin to run the code."""
+        begin()
         work = self._client.execute(
             code,
             self._ranks,

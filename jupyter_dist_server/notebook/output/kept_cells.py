@@ -56,12 +56,15 @@ class KeptCells:
                     if cell is not own:
                         cell.update(message["content"])
 
-    def finish(self, request: str, error: Content | None, execution_count: int | None) -> None:
+    def finish(
+        self, request: str, error: Content | None, execution_count: int | None, *, is_cut: bool
+    ) -> None:
         """Take the end of a cell."""
         with self._lock:
             if shown := self._cells.get(request):
                 shown.execution_count = execution_count
                 shown.finish(error)
+                shown.is_cut |= is_cut
 
     def saved(self, requests: Iterable[str]) -> None:
         """Forget cells that a page has saved."""

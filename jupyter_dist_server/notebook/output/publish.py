@@ -35,10 +35,15 @@ class Clear:
     """Clears all outputs; what stays is published again right after."""
 
 
+@dataclass
+class Begin:
+    """A cell begins on ranks; it may show nothing for a long time."""
+
+
 Publication = Text | Display | Clear
 
-listeners: list[Callable[[Publication], None]] = []
-"""Called with all that is published in the notebook's cells."""
+listeners: list[Callable[[Publication | Begin], None]] = []
+"""Called with all that is published in the notebook's cells, and when one begins."""
 publishing = threading.Lock()
 """Held while a piece is told to listeners and published, so that both are seen or neither."""
 
@@ -80,6 +85,13 @@ def join_texts(published: list[Publication]) -> list[Publication]:
             texts = [piece.text for piece in run if isinstance(piece, Text)]
             joined.append(Text(stream, "".join(texts)))
     return joined
+
+
+def begin() -> None:
+    """Tell listeners that a cell begins."""
+    with publishing:
+        for listener in listeners:
+            listener(Begin())
 
 
 def publish(publications: Iterable[Publication]) -> None:

@@ -18,7 +18,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from ...common.protocol.jupyter_messages import Content, Message
 from . import publish
 from .kept_cells import KeptCells
-from .publish import Publication, Text
+from .publish import Begin, Publication, Text
 from .shown import Shown
 
 KIND = "jupyter_dist_replay"
@@ -47,22 +47,23 @@ class Replay:
                 self._in_io_thread(partial(stream.register_hook, self._keep))
         publish.listeners.append(self._take)
         self._hook_displays()
-        self._shell.events.register("pre_run_cell", self._begin)
+        if self._streams_tell:
+            self._shell.events.register("pre_run_cell", self._begin)
+            self._begin(None)
         self._shell.events.register("post_run_cell", self._end)
         self._kernel.control_handlers[KIND] = self._answer
         self._kernel.raw_input = self._asking(self._kernel.raw_input, password=False)
         self._kernel.getpass = self._asking(self._kernel.getpass, password=True)
-        self._begin(None)
 
     def remove(self) -> None:
         """Listen no more."""
         if self._streams_tell:
             for stream in self._streams:
                 self._in_io_thread(partial(stream.unregister_hook, self._keep))
+            self._shell.events.unregister("pre_run_cell", self._begin)
         publish.listeners.remove(self._take)
         for publisher in self._publishers:
             publisher.unregister_hook(self._keep)
-        self._shell.events.unregister("pre_run_cell", self._begin)
         self._shell.events.unregister("post_run_cell", self._end)
         del self._kernel.control_handlers[KIND]
         del self._kernel.raw_input, self._kernel.getpass
@@ -71,10 +72,14 @@ class Replay:
         self._cells.add(message)
         return message
 
-    def _take(self, piece: Publication) -> None:
-        if not isinstance(piece, Text):
-            self._hook_displays()
-        elif not self._streams_tell:
+    def _take(self, piece: Publication | Begin) -> None:
+        self._hook_displays()
+        if self._streams_tell:
+            return
+        # Only what ranks show is known.
+        if self._cells.get(self._kernel.get_parent().get("header", {}).get("msg_id")) is None:
+            self._begin(None)
+        if isinstance(piece, Text):
             content = {"name": piece.stream, "text": piece.text}
             header, parent = {"msg_type": "stream"}, self._kernel.get_parent()["header"]
             self._keep({"header": header, "parent_header": parent, "content": content})
@@ -114,6 +119,8 @@ class Replay:
             shown.depth -= 1
             return
         told = None
+        # Older versions do not say what the result is.
+        lacks_result = result.result is not None and len(self._publishers) < 2
         if error := result.error_before_exec or result.error_in_exec:
             told = {
                 "ename": type(error).__name__,
@@ -124,7 +131,7 @@ class Replay:
         def finish() -> None:
             for stream in self._streams:
                 stream.flush()
-            self._cells.finish(request, told, result.execution_count)
+            self._cells.finish(request, told, result.execution_count, is_cut=lacks_result)
 
         self._in_io_thread(finish)
 
@@ -134,17 +141,14 @@ class Replay:
         self._cells.saved(content.get("saved", []))
         if "known" not in content:
             return
-        done = threading.Event()
 
         def tell() -> None:
             cells = self._cells.told(content["session"], content["known"])
             self._send({"cells": cells}, message)
-            done.set()
 
         # Older versions have nothing that is in order in the thread that sends.
         with publish.publishing:
-            self._in_io_thread(tell)
-            done.wait(_PATIENCE)
+            self._done_in_io_thread(tell)
 
     def _asking(self, ask: Callable[..., str], *, password: bool) -> Callable[..., str]:
         """Let a page that follows the cell ask its user, too."""
@@ -180,11 +184,21 @@ class Replay:
             self._keep({"header": header, "parent_header": parent["header"], "content": content})
             self._send({"answered": text}, parent)
 
-        self._in_io_thread(tell)
+        self._done_in_io_thread(tell)
 
     def _in_io_thread(self, work: Callable[[], object]) -> None:
         """In that thread, nothing is sent meanwhile."""
         self._kernel.iopub_thread.schedule(work)
+
+    def _done_in_io_thread(self, work: Callable[[], object]) -> None:
+        done = threading.Event()
+
+        def do() -> None:
+            work()
+            done.set()
+
+        self._in_io_thread(do)
+        done.wait(_PATIENCE)
 
     def _send(self, data: Content, parent: Message) -> None:
         content = {"comm_id": KIND, "data": data}
