@@ -3,8 +3,10 @@ import { CodeCellModel, type ICellModel } from '@jupyterlab/cells';
 import type { KernelMessage } from '@jupyterlab/services';
 
 import { CellWriters } from '../outputs/cellWriters';
-import { find, restore as restoreCell } from '../outputs/replay';
-import { RunningCell, type IShown } from '../outputs/runningCell';
+import { find, restore as restoreCell } from '../outputs/restore';
+import { RunningCell } from '../outputs/runningCell';
+import type { IShown } from '../outputs/runningCell';
+import { makeShown } from './samples';
 
 function restore(cells: unknown[], shown: IShown): void {
   const cell = find(cells as ICellModel[], shown);
@@ -21,16 +23,13 @@ function makeCell(id: string, source: string, type = 'code') {
 
 describe('What a cell has shown', () => {
   const outputs = [{ output_type: 'stream', name: 'stdout', text: 'a' }];
-  const shown: IShown = {
-    request: 'r',
+  const shown = makeShown({
     cell_id: 'b',
     code: '1',
     execution_count: 7,
     outputs,
-    displays: {},
-    cleared: false,
-    age: 0
-  };
+    running: false
+  });
 
   it('is put into the cell of the same id', () => {
     const cells = [makeCell('a', '1'), makeCell('b', '2')];
@@ -69,6 +68,22 @@ describe('What a cell has shown', () => {
     expect(cell.outputs.toJSON()).toEqual(news);
   });
 
+  it('keeps what is there if the rest was dropped, and says so once', () => {
+    const cell = new CodeCellModel();
+    const there = { output_type: 'stream', name: 'stdout', text: 'a\n' };
+    const said = { output_type: 'stream', name: 'stderr', text: 'dropped\n' };
+    cell.outputs.fromJSON([there] as never);
+    for (let time = 0; time < 2; time++) {
+      restore([cell], {
+        ...shown,
+        cell_id: cell.id,
+        outputs: [said] as never,
+        dropped: true
+      });
+    }
+    expect(cell.outputs.toJSON()).toEqual([there, said]);
+  });
+
   it('is dropped if the cell is gone', () => {
     expect(
       find([makeCell('a', '2')] as unknown as ICellModel[], shown)
@@ -81,12 +96,12 @@ describe('What a cell has shown', () => {
     const before = [...outputs, display];
     cell.outputs.fromJSON(before as never);
     const running = new RunningCell(cell, {
-      ...{ ...shown, outputs: before, displays: { d: [1] } }
+      ...{ ...shown, outputs: before, displays: { d: [1] }, last: ['m'] }
     });
     expect(cell.executionState).toBe('running');
-    const take = (msg_type: string, content: object) =>
+    const take = (msg_type: string, content: object, msg_id = '') =>
       running.take({
-        header: { msg_type },
+        header: { msg_type, msg_id },
         content
       } as KernelMessage.IIOPubMessage);
     const transient = { display_id: 'd' };
@@ -99,8 +114,12 @@ describe('What a cell has shown', () => {
     const shownNow = () =>
       cell.outputs.toJSON().map(({ data, text }) => data ?? text);
     expect(shownNow()).toEqual(['a', news, news, 'bc']);
+    take('stream', { name: 'stdout', text: 'b' }, 'm');
+    expect(shownNow()).toEqual(['a', news, news, 'bc']);
+    running.answered('name? Ada\n');
+    expect(shownNow().at(-1)).toBe('name? Ada\n');
     take('clear_output', { wait: true });
-    expect(shownNow()).toHaveLength(4);
+    expect(shownNow()).toHaveLength(5);
     take('stream', { name: 'stdout', text: 'd' });
     expect(shownNow()).toEqual(['d']);
     expect(take('status', { execution_state: 'busy' })).toBe(false);

@@ -5,6 +5,7 @@ import type { IAttachment, IPool, IRank } from '../model/contract';
 import type { PoolRequests } from '../model/pools';
 import { UiState } from '../model/uiState';
 import { StartModel } from '../model/startModel';
+import type { IShown } from '../outputs/runningCell';
 import type { ICurrentNotebook, IPoolsModel } from '../model/tokens';
 import { makeTelemetry } from './gpuSamples';
 import { FakeQueue } from './queueSamples';
@@ -157,4 +158,24 @@ export function dialog(): HTMLElement | null {
 /** Wait for a dialog that says this; it is in the page before its words are. */
 export async function dialogSays(words: string): Promise<void> {
   await until(() => Boolean(dialog()?.textContent?.includes(words)));
+}
+
+export function makeShown(changes: Partial<IShown> = {}): IShown {
+  return {
+    request: 'r',
+    session: 'gone',
+    sent: '2020-01-01T00:00:00Z',
+    cell_id: 'c',
+    code: 'train()',
+    execution_count: null,
+    outputs: [],
+    displays: {},
+    cleared: false,
+    running: true,
+    cut: false,
+    dropped: false,
+    last: [],
+    question: null,
+    ...changes
+  };
 }

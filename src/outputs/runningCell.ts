@@ -2,8 +2,13 @@ import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { IOutput } from '@jupyterlab/nbformat';
 import type { KernelMessage } from '@jupyterlab/services';
 
+import type { IQuestion } from './followedInput';
+
 export interface IShown {
   request: string;
+  /** The page that ran it, and when. */
+  session: string;
+  sent: string;
   cell_id: string;
   code: string;
   execution_count: number | null;
@@ -12,8 +17,15 @@ export interface IShown {
   displays: Record<string, number[]>;
   /** Whether the next output replaces these. */
   cleared: boolean;
-  /** Seconds since the cell has ended; null while it runs. */
-  age: number | null;
+  running: boolean;
+  /** Whether there was more, which is not kept. */
+  cut: boolean;
+  /** Whether the outputs are gone, and only say so. */
+  dropped: boolean;
+  /** Messages that are among the outputs, and may come still. */
+  last: string[];
+  /** What it asks its user. */
+  question: IQuestion | null;
 }
 
 interface IDisplayContent {
@@ -26,8 +38,9 @@ interface IDisplayContent {
 export class RunningCell {
   constructor(
     private readonly _cell: ICodeCellModel,
-    { displays, cleared }: IShown
+    { displays, cleared, last }: IShown
   ) {
+    this._last = last;
     this._displays = new Map(Object.entries(displays));
     if (cleared) {
       _cell.outputs.clear(true);
@@ -38,7 +51,10 @@ export class RunningCell {
   /** Take one of its messages on iopub; answers whether the cell has ended. */
   take({ header, content }: KernelMessage.IIOPubMessage): boolean {
     const { outputs } = this._cell;
-    const { msg_type: output_type } = header;
+    const { msg_type: output_type, msg_id } = header;
+    if (this._last.includes(msg_id)) {
+      return false;
+    }
     switch (output_type) {
       case 'stream':
       case 'error':
@@ -74,9 +90,15 @@ export class RunningCell {
     return false;
   }
 
+  /** Take what its user has answered. */
+  answered(text: string): void {
+    this._cell.outputs.add({ output_type: 'stream', name: 'stdin', text });
+  }
+
   end(): void {
     this._cell.executionState = 'idle';
   }
 
+  private readonly _last: string[];
   private readonly _displays: Map<string, number[]>;
 }

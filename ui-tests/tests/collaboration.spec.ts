@@ -64,7 +64,7 @@ test('of pages that share a notebook, one writes what a cell puts out, also when
       other.on('websocket', socket => {
         let hasAsked = false;
         socket.on('framesent', ({ payload }) => {
-          hasAsked ||= payload.includes('jupyter_dist.replay');
+          hasAsked ||= payload.includes('jupyter_dist_replay');
         });
         socket.on('framereceived', ({ payload }) => {
           if (hasAsked && payload.includes('comm_msg')) {
