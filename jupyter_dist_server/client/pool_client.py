@@ -148,6 +148,7 @@ class PoolClient(RankConnection):
         limit: int = OUTPUT_LIMIT,
         largest_display: int = LARGEST_DISPLAY,
         profile: ProfileOptions | None = None,
+        source: str | None = None,
         started: Callable[[Execution], None] = lambda _: None,
     ) -> dict[int, Reply]:
         """Run code on ranks, wait until all of them are done, and return their replies by rank.
@@ -173,6 +174,7 @@ class PoolClient(RankConnection):
             largest_display=largest_display,
             file=f"{self.folder.name}-{self.session.session[:4]}-cell-{cell}",
             profile=profile,
+            source=source,
         ).content
         self.executions.add(execution)
         if self._is_over:

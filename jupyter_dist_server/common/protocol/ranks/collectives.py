@@ -23,3 +23,5 @@ UNCOUNTED = frozenset(
     ["init_process_group", "destroy_process_group", *_GROUPS, *_MESSAGES, *_CALLS, DDP]
 )
 """Those that make or end groups, or that not all ranks call, have no number."""
+PYDEVD = ("pydevd", "_pydevd_bundle", "_pydevd_sys_monitoring", "_pydevd_frame_eval")
+"""Modules of the debugger, at the top of the stack of a thread that it has stopped."""
