@@ -19,6 +19,7 @@ from ..common.protocol.ranks.rank_messages import CellRequest, ProfileOptions
 from .agent_link import AgentLink, unreachable
 from .cell_execution import Execution, Executions, OnOutput, Reply
 from .group_recovery import GroupRecovery
+from .halt_clock import HaltClock
 from .interrupt import Interrupter
 from .ranks.rank_connection import RankConnection
 
@@ -62,6 +63,7 @@ class PoolClient(RankConnection):
         self._interrupter = Interrupter(self, self.link, self.group)
         self._tasks = Tasks()
         self.executions = Executions()
+        self.halts = HaltClock()
 
     async def connect(self) -> None:
         """Connect to the agent and every living rank, until no output can be missed any more.

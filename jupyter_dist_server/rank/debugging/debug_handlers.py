@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _OURS = Path(__file__).parents[2]
 _PREVIEW = f"{__package__}.tensor_preview"
-_BELOW_CELLS = ("IPython", "ipykernel", "tornado", "asyncio", "zmq", "traitlets", "debugpy")
+_BELOW_CELLS = ("IPython", "ipykernel", "tornado", "zmq", "traitlets", "debugpy", "msgspec")
 """Packages that the debugger does not stop in, and whose frames it does not show."""
 _NOT_SHOWN = re.compile(r"_(i|ii|iii|oh|dh|exit_code|_|__)?$|_i?\d+$|__\w+__$")
 _ALSO_NOT_SHOWN = frozenset(["In", "Out", "exit", "quit", "get_ipython", "open"])
@@ -74,6 +74,8 @@ class DebugHandlers:
         if debugger is None:
             why = "The debugger of this rank is off."
             answer({"type": "response", "success": False, "message": why})
+        elif command == "pause" and self._state == "idle":  # it would stop its event loop
+            answer({"type": "response", "success": False, "message": "The rank is idle."})
         elif command == "richInspectVariables":
             inspect(debugger, arguments, answer)
         elif command == "copyToGlobals":
@@ -157,11 +159,16 @@ class DebugHandlers:
 
 
 def _rules() -> list[Content]:
-    """Return what pydevd leaves out: the code below the user's."""
-    folders = [sysconfig.get_path("purelib"), sysconfig.get_path("stdlib")]
-    left_out = [f"{folder}/{name}/**" for folder in folders for name in _BELOW_CELLS]
-    ours = f"{_OURS}/rank/**"
-    return [{"path": path, "include": False} for path in [*left_out, ours]]
+    """Return what pydevd leaves out: Python's library, and the code below the user's.
+
+    The first rule that fits a file decides.
+    """
+    installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    left_out = [f"{folder}/{name}" for folder in installed for name in _BELOW_CELLS]
+    left_out.append(f"{_OURS}/rank")
+    rules = [{"path": f"{folder}/**", "include": False} for folder in left_out]
+    rules += [{"path": f"{folder}/**", "include": True} for folder in installed]
+    return [*rules, {"path": f"{sysconfig.get_path('stdlib')}/**", "include": False}]
 
 
 def inspect(debugger: PydevdLink, arguments: Content, answer: Callable[[Content], None]) -> None:
