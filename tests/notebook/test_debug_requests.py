@@ -137,6 +137,29 @@ def front(ranks: Notebook) -> Any:
     front.stop()
 
 
+def test_it_is_switched_on_while_a_cell_hangs(ranks: Notebook) -> None:
+    # The first test of this file: the kernel starts its own debugger only between cells.
+    front = FrontEnd(ranks)
+    waits = (
+        "%%distributed\nstop = []\nif rank == 1:\n    print('waits')\n    while not stop:\n"
+        "        n = 1\ndist.barrier()\nprint('free')"
+    )
+    cell = ranks.send(waits)
+    while "waits" not in "".join(front.outputs):
+        front.hear()
+    front.start()
+    front.ask("pause", threadId=1)
+    stopped = front.until("stopped")
+    assert front.names()[stopped["threadId"]] == "rank 1"
+    frames = front.frames(stopped["threadId"])
+    assert frames[0]["line"] in (5, 6)
+    front.ask("evaluate", expression="stop.append(1)", frameId=frames[0]["id"], context="repl")
+    front.ask("continue", threadId=1)
+    front.finish(cell)
+    assert "free" in "".join(front.outputs)
+    front.stop()
+
+
 def test_a_breakpoint_in_a_cell_on_ranks(front: FrontEnd) -> None:
     path = front.set_breakpoints(CELL, 4)
     cell = front.notebook.send(CELL)
@@ -239,28 +262,6 @@ def test_time_limits_do_not_count_while_a_rank_is_stopped(front: FrontEnd) -> No
     assert "end 0" in "".join(front.outputs), front.outputs
 
 
-def test_it_is_switched_on_while_a_cell_hangs(ranks: Notebook) -> None:
-    front = FrontEnd(ranks)
-    waits = (
-        "%%distributed\nstop = []\nif rank == 1:\n    print('waits')\n    while not stop:\n"
-        "        n = 1\ndist.barrier()\nprint('free')"
-    )
-    cell = ranks.send(waits)
-    while "waits" not in "".join(front.outputs):
-        front.hear()
-    front.start()
-    front.ask("pause", threadId=1)
-    stopped = front.until("stopped")
-    assert front.names()[stopped["threadId"]] == "rank 1"
-    frames = front.frames(stopped["threadId"])
-    assert frames[0]["line"] in (5, 6)
-    front.ask("evaluate", expression="stop.append(1)", frameId=frames[0]["id"], context="repl")
-    front.ask("continue", threadId=1)
-    front.finish(cell)
-    assert "free" in "".join(front.outputs)
-    front.stop()
-
-
 def test_new_ranks_have_the_breakpoints_of_the_session(front: FrontEnd) -> None:
     front.set_breakpoints(CELL, 4)
     front.notebook.ok("%dist_restart --ranks 1")
@@ -270,3 +271,104 @@ def test_new_ranks_have_the_breakpoints_of_the_session(front: FrontEnd) -> None:
     front.ask("disconnect", restart=False, terminateDebuggee=False)  # all go on
     front.finish(cell)
     front.start()
+
+
+def test_all_cells_on_ranks_and_cells_within_a_cell(front: FrontEnd) -> None:
+    front.notebook.ok("%dist_mode -e")
+    cell = "\n%%capture\n\nt = torch.ones(3)\nu = t.sum()"
+    front.set_breakpoints(cell, 5)
+    sent = front.notebook.send(cell)
+    stopped = front.until("stopped")
+    frames = front.frames(stopped["threadId"])
+    assert frames[0]["line"] == 5
+    assert "t" in front.variables(frames[0]["id"])
+    front.until_all_stopped(2)
+    front.ask("continue", threadId=1)
+    front.finish(sent)
+    front.notebook.ok("%dist_mode -d")
+
+
+VS_CODE: dict[str, Content] = {
+    "initialize": {
+        "clientID": "vscode",
+        "clientName": "Visual Studio Code",
+        "adapterID": "Python Kernel Debug Adapter",
+        "pathFormat": "path",
+        "linesStartAt1": True,
+        "columnsStartAt1": True,
+        "supportsVariableType": True,
+        "supportsVariablePaging": True,
+        "supportsRunInTerminalRequest": True,
+        "supportsProgressReporting": True,
+        "supportsInvalidatedEvent": True,
+        "supportsMemoryReferences": True,
+        "locale": "en",
+    },
+    "attach": {
+        "type": "Python Kernel Debug Adapter",
+        "request": "attach",
+        "name": "train.ipynb",
+        "justMyCode": True,
+        "__notebookUri": "file:///home/me/train.ipynb",
+    },
+}
+"""Arguments that VS Code's Jupyter extension sends."""
+
+
+def test_a_conversation_with_vs_code(ranks: Notebook) -> None:
+    front = FrontEnd(ranks)
+    front.ask("initialize", **VS_CODE["initialize"])
+    front.ask("attach", **VS_CODE["attach"])
+    front.ask("debugInfo")
+    path = front.ask("dumpCell", code=CELL)["sourcePath"]
+    told = front.ask(
+        "setBreakpoints",
+        source={"name": "train.ipynb", "path": path},
+        lines=[4],
+        breakpoints=[{"line": 4}],
+        sourceModified=False,
+    )
+    assert [one["line"] for one in told["breakpoints"]] == [4]
+    front.ask("setFunctionBreakpoints", breakpoints=[])
+    front.ask("setExceptionBreakpoints", filters=["uncaught"], filterOptions=[])
+    front.ask("configurationDone")
+    cell = ranks.send(CELL)
+    stopped = front.until("stopped")
+    front.until_all_stopped(2)
+    other = front.until("stopped")  # it shows several stopped threads
+    assert other["preserveFocusHint"]
+    names = front.names()
+    assert {names[one["threadId"]] for one in (stopped, other)} == {"rank 0", "rank 1"}
+    for one in (stopped, other):
+        thread = one["threadId"]
+        told = front.ask("stackTrace", threadId=thread, startFrame=0, levels=1)
+        frame = told["stackFrames"][0]
+        assert (frame["line"], frame["source"]["path"]) == (4, path)
+        (local, *_) = front.ask("scopes", frameId=frame["id"])["scopes"]
+        reference = local["variablesReference"]
+        found = front.ask("variables", variablesReference=reference)["variables"]
+        assert next(v["value"] for v in found if v["name"] == "x") == names[thread][-1]
+    front.ask("next", threadId=stopped["threadId"], singleThread=True, granularity="statement")
+    again = front.until("stopped")
+    assert again["threadId"] == stopped["threadId"]
+    front.set_breakpoints(CELL)
+    front.ask("continue", threadId=stopped["threadId"])
+    front.finish(cell)
+    front.ask("disconnect", restart=False)
+
+
+def test_off_it_costs_a_look_at_one_attribute(ranks: Notebook) -> None:
+    look = (
+        "import jupyter_dist_server.notebook.register as r\n"
+        "front = next(h for h in r._hooks if type(h).__name__ == 'DebuggerFront')\n"
+        "print(front._ranks, front._connection, front._pool.debugger)"
+    )
+    assert ranks.ok(look).lines == ["None None None"]
+    asked = "import jupyter_dist_server.client.pool_client as c\nbefore = c.PoolClient.execute\n"
+    asked += (
+        "async def execute(*a, source=None, **k):\n    print('source', source)\n"
+        "    return await before(*a, source=source, **k)\nc.PoolClient.execute = execute"
+    )
+    ranks.ok(asked)
+    assert "source None" in ranks.ok("%%distributed\npass").text
+    ranks.ok("c.PoolClient.execute = before")

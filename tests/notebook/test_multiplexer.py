@@ -158,6 +158,9 @@ def test_pause_stops_the_ranks_that_run_or_the_one_that_is_named() -> None:
     assert debuggee.whom("pause") == [1, 2]
     debuggee.do("pause", threadId=debuggee.do("threads")["threads"][3]["id"])
     assert debuggee.whom("pause") == [1, 2, 2]
+    debuggee.stops(2)
+    debuggee.do("continue", threadId=1)
+    assert debuggee.whom("continue") == [0, 2, 1], "rank 1 does not stop later, in C code now"
 
 
 def test_a_rank_that_ends_is_stopped_no_more() -> None:

@@ -12,6 +12,8 @@ from typing import Any
 from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.client.ranks.debug_connection import DebugConnection
 from jupyter_dist_server.common.protocol.jupyter_messages import Content
+from jupyter_dist_server.notebook.cells.wait_watch import evidence_on
+from jupyter_dist_server.verdicts.explain_hang import explain_hang
 
 from ..pool_driver import client_of, request, running, text_of
 from ..waiting import PATIENCE
@@ -195,6 +197,27 @@ async def test_stop_works_at_a_breakpoint_and_the_next_cell_stops_again(tmp_path
             assert await one.ended() == ["error"]
             await one.until("continued")
         assert not (await one.client.status(PATIENCE))[0].whereabouts.debugged
+
+
+async def test_the_verdict_names_the_line_where_a_rank_is_stopped(tmp_path: Path) -> None:
+    async with session(tmp_path, 2) as one:
+        code = "if rank == 1:\n    breakpoint()\n    x = 1\ndist.all_reduce(torch.ones(2))"
+        one.run(code, ranks=(0, 1))
+        rank, stopped = await one.until("stopped")
+        assert rank == 1
+
+        async def waits() -> None:
+            while "all_reduce" not in str((await one.client.status(PATIENCE))[0].whereabouts):
+                await asyncio.sleep(0.01)
+
+        await asyncio.wait_for(waits(), PATIENCE)
+        verdict = explain_hang(await evidence_on(one.client))
+        assert verdict
+        assert verdict.sentence.startswith("Rank 0 waits in all_reduce #")
+        assert verdict.sentence.endswith(" Rank 1 is stopped at a breakpoint, In[7] line 3.")
+        assert verdict.hint == "Continue in the debugger." and verdict.stuck
+        await one.ask(1, "continue", threadId=stopped["threadId"])
+        assert await one.ended() == ["ok", "ok"]
 
 
 TRACED = """

@@ -8,7 +8,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Coroutine, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from ...client.pool_client import PoolClient
 from ...client.ranks.debug_connection import DebugConnection
@@ -17,6 +17,7 @@ from ...common.protocol.jupyter_messages import Content
 from ..session.current_pool import CurrentPool
 from .multiplexer import Multiplexer, refusal, response
 
+T = TypeVar("T")
 _RUNS_CELLS = "run_code"
 """IPython's function that runs a cell."""
 _CAPABILITIES = {
@@ -214,7 +215,7 @@ class DebuggerFront:
             return {}
         return await self._in_pool(_answers(connection, requests))
 
-    async def _in_pool(self, work: Any) -> Any:
+    async def _in_pool(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(self._pool.loop.submit(work))
 
     def _on_event(self, rank: int, event: Content) -> None:

@@ -52,6 +52,8 @@ class Multiplexer:
         """Whether the front end shows several stopped threads, as VS Code's does."""
         self._before: int | None = None
         """The rank that was shown last."""
+        self._pausing: set[int] = set()
+        """Ranks that stop as soon as they return from C code."""
         self._only_one = False
         self._reasons: dict[int, Content] = {}
         self._references = References()
@@ -88,6 +90,7 @@ class Multiplexer:
         kind, body = event["event"], event.get("body") or {}
         if kind == "stopped":
             self.halted[rank], self._reasons[rank] = body["threadId"], body
+            self._pausing.discard(rank)
             if self.shown is None:
                 if self._before in (None, rank):
                     self._show(rank)
@@ -146,6 +149,10 @@ class Multiplexer:
             rank: message | {"arguments": arguments | {"threadId": thread}}
             for rank, thread in chosen.items()
         }
+        if not only_one:
+            resume = message | {"command": "continue", "arguments": {"threadId": 1}}
+            requests |= dict.fromkeys(self._pausing & {*self.living}, resume)
+            self._pausing.clear()
         for rank in chosen:  # first: they may stop again before they have answered
             self._let_go(rank)
         self._on_halt()
@@ -162,7 +169,9 @@ class Multiplexer:
             for thread in (said.get("body") or {}).get("threads", [])
             if thread["name"] == "MainThread"
         }
+        self._pausing |= requests.keys()
         replies = await self._ask(requests)
+        self._pausing -= {rank for rank, reply in replies.items() if not reply.get("success")}
         if owner or any(reply.get("success") for reply in replies.values()):
             return response(message)
         return await self._ask_kernel(message)  # no rank runs a cell

@@ -76,6 +76,9 @@ class DebugHandlers:
             answer({"type": "response", "success": False, "message": why})
         elif command == "pause" and self._state == "idle":  # it would stop its event loop
             answer({"type": "response", "success": False, "message": "The rank is idle."})
+        elif command == "continue" and not self._is_halted:  # pydevd answers once it was
+            debugger.send(command, arguments, lambda _: None)
+            answer({"type": "response", "success": True})
         elif command == "richInspectVariables":
             inspect(debugger, arguments, answer)
         elif command == "copyToGlobals":

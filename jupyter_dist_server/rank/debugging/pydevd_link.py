@@ -135,11 +135,13 @@ class PydevdLink:
             _LOG.exception("A message of the debugger could not be handled.")
 
 
-@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
-def _END_TRACING(_: object) -> int:
+def _end_tracing(_: object) -> int:
     """End tracing in the main thread, which calls this between two instructions."""
     sys.settrace(None)
     return 0
+
+
+_END_TRACING = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(_end_tracing)
 
 
 def let_run(thread: threading.Thread) -> None:
