@@ -23,7 +23,7 @@ from ...common.protocol.ranks.debug_messages import (
     DebugReply,
     DebugRequest,
 )
-from ...common.protocol.ranks.rank_messages import Activity, RankReply
+from ...common.protocol.ranks.rank_messages import Activity, RankReply, Whereabouts
 from ..request_handlers import Asked, hears
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class DebugHandlers:
     """How `RankKernel` is debugged."""
 
     _state: Activity
+    _interrupted_at: Whereabouts | None
     control_stream: Any
     log: Any
 
@@ -111,6 +112,11 @@ class DebugHandlers:
         if self._is_halted:
             self._on_debug_event({"type": "event", "event": "continued", "seq": 0, "body": {}})
 
+    def _leave_debugger(self) -> None:
+        """Let an interrupted cell end: the error alone leaves its thread marked as stopped."""
+        if debugger := self.debugger:
+            debugger.send("continue", {"threadId": 1}, lambda _: None)
+
     _is_halted = False
     """Whether the debugger has stopped this rank."""
 
@@ -143,6 +149,9 @@ class DebugHandlers:
         debugger.close()
 
     def _on_debug_event(self, event: Content) -> None:
+        if event["event"] == "stopped" and self._interrupted_at:
+            self._leave_debugger()  # an interrupted cell stops no more
+            return
         if event["event"] in ("stopped", "continued"):
             self._is_halted = event["event"] == "stopped"
         if client := self._debug_client:

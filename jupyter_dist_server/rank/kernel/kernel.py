@@ -56,13 +56,13 @@ from ..waits.stacks import StackHandlers, whereabouts
 
 
 class RankKernel(
+    DebugHandlers,
     InterruptHandlers,
     ValueHandlers,
     VariableHandlers,
     StackHandlers,
     EvidenceHandlers,
     ProfileHandlers,
-    DebugHandlers,
     BaseKernel,
 ):
     """A conforming kernel that also tells its status while the main thread is stuck.
