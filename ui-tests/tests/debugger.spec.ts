@@ -1,0 +1,48 @@
+import { expect, test } from './support';
+
+const START = '%load_ext jupyter_dist_server\n%dist_init -n 2';
+const CELL = `\
+%%distributed
+def f(x):
+    y = torch.ones(2) * x
+    return y
+
+f(rank + 5)
+print("end of", rank)`;
+
+test('JupyterLab’s debugger stops both ranks, shows the variables, and goes on', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  await notebooks.open('debugger.ipynb', [START, CELL]);
+  await notebooks.run(0);
+  await panel.expectRunning(2);
+
+  await test.step('a breakpoint in the gutter', async () => {
+    await page.debugger.switchOn('debugger.ipynb');
+    await page.notebook.waitForCellGutter(1);
+    await page.notebook.clickCellGutter(1, 4);
+    await page.debugger.waitForBreakPoints();
+  });
+
+  await test.step('the cell stops there', async () => {
+    await notebooks.run(1);
+    await page.debugger.waitForCallStack();
+    const stack = await page.debugger.getCallStackPanelLocator();
+    await expect(stack).toContainText('f');
+    await expect(stack).toContainText('4');
+    await page.debugger.waitForVariables();
+    const variables = await page.debugger.getVariablesPanelLocator();
+    await expect(variables).toContainText(
+      /Tensor 2 float32 on cpu \[(5, 5|6, 6)\]/
+    );
+  });
+
+  await test.step('both go on', async () => {
+    await page.getByRole('button', { name: /^Continue/ }).click();
+    await expect(notebooks.output(1)).toContainText('end of 0');
+    await expect(notebooks.output(1)).toContainText('end of 1');
+    await expect(panel.tiles.filter({ hasText: 'idle' })).toHaveCount(2);
+  });
+});
