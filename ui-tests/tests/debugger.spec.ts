@@ -1,3 +1,5 @@
+import type { NotebookPanel } from '@jupyterlab/notebook';
+
 import { expect, test } from './support';
 
 const START = '%load_ext jupyter_dist_server\n%dist_init -n 2';
@@ -8,6 +10,13 @@ def f(x):
     return y
 
 f(rank + 5)
+print("end of", rank)`;
+const HANGS = `\
+%%distributed
+done = []
+while rank == 1 and not done:
+    n = len(done)
+dist.barrier()
 print("end of", rank)`;
 
 test('JupyterLab’s debugger stops both ranks, shows the variables, and goes on', async ({
@@ -34,15 +43,49 @@ test('JupyterLab’s debugger stops both ranks, shows the variables, and goes on
     await expect(stack).toContainText('4');
     await page.debugger.waitForVariables();
     const variables = await page.debugger.getVariablesPanelLocator();
-    await expect(variables).toContainText(
-      /Tensor 2 float32 on cpu \[(5, 5|6, 6)\]/
-    );
+    await expect(
+      variables.getByRole('treeitem', {
+        name: /^y: Tensor 2 float32 on cpu \[(5, 5|6, 6)\]/
+      })
+    ).toBeVisible();
   });
 
   await test.step('both go on', async () => {
-    await page.getByRole('button', { name: /^Continue/ }).click();
+    await page.getByRole('button', { name: 'Continue (F9)' }).click();
     await expect(notebooks.output(1)).toContainText('end of 0');
     await expect(notebooks.output(1)).toContainText('end of 1');
     await expect(panel.tiles.filter({ hasText: 'idle' })).toHaveCount(2);
   });
+});
+
+test('a cell that hangs is looked into', async ({ page, panel, notebooks }) => {
+  await notebooks.open('hangs.ipynb', [START, HANGS]);
+  await notebooks.run(0);
+  await panel.expectRunning(2);
+  await notebooks.run(1);
+  await expect(panel.tiles.filter({ hasText: 'idle' })).toHaveCount(0);
+  await page.debugger.switchOn('hangs.ipynb');
+  await page.getByRole('button', { name: 'Pause (F9)' }).click();
+  await page.debugger.waitForVariables();
+  const variables = await page.debugger.getVariablesPanelLocator();
+  await expect(variables.getByRole('treeitem', { name: 'n: 0' })).toBeVisible();
+  await page.evaluate(async () => {
+    const { shell } = window.jupyterapp;
+    const { sessionContext } = shell.currentWidget as NotebookPanel;
+    const kernel = sessionContext.session!.kernel!;
+    const ask = async (command: string, args: Record<string, unknown>) =>
+      (
+        await kernel.requestDebug({
+          ...{ type: 'request', seq: 999, command },
+          arguments: args
+        } as never).done
+      ).content.body;
+    const { stackFrames } = await ask('stackTrace', { threadId: 1 });
+    await ask('evaluate', {
+      ...{ expression: 'done.append(1)', context: 'repl' },
+      frameId: stackFrames[0].id
+    });
+  });
+  await page.getByRole('button', { name: 'Continue (F9)' }).click();
+  await expect(notebooks.output(1)).toContainText('end of 1');
 });

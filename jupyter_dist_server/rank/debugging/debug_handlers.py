@@ -25,6 +25,7 @@ from ...common.protocol.ranks.debug_messages import (
 )
 from ...common.protocol.ranks.rank_messages import Activity, RankReply, Whereabouts
 from ..request_handlers import Asked, hears
+from .tensor_preview import is_preview
 
 if TYPE_CHECKING:
     from .pydevd_link import PydevdLink
@@ -87,7 +88,7 @@ class DebugHandlers:
         elif command == "stackTrace":
             debugger.send(command, arguments, lambda response: answer(_trimmed(response)))
         elif command == "variables":
-            debugger.send(command, arguments, lambda response: answer(_filtered(response)))
+            debugger.send(command, arguments, lambda response: answer(_prepared(response)))
         else:
             debugger.send(command, arguments, answer)
 
@@ -229,13 +230,13 @@ def _is_below(frame: Content) -> bool:
     return path.startswith(f"{_OURS}/")
 
 
-def _filtered(response: Content) -> Content:
-    """Leave out IPython's own variables."""
+def _prepared(response: Content) -> Content:
+    """Leave out IPython's own variables; show tensors where JupyterLab shows only a type."""
     if response["success"]:
-        body = response["body"]
-        body["variables"] = [
-            one
-            for one in body["variables"]
-            if not (_NOT_SHOWN.match(one["name"]) or one["name"] in _ALSO_NOT_SHOWN)
-        ]
+        shown = []
+        for one in response["body"]["variables"]:
+            if _NOT_SHOWN.match(one["name"]) or one["name"] in _ALSO_NOT_SHOWN:
+                continue
+            shown.append(one | {"type": one["value"]} if is_preview(one["value"]) else one)
+        response["body"] = {"variables": shown}
     return response

@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import re
 import sys
 from typing import Any
 
 from IPython import get_ipython
 
+_PREVIEW = re.compile(r"\w+ (scalar|\d+( × \d+)*) \w+ on \w+")
 _SHOWN = 6
 """How many values are shown."""
 
@@ -26,6 +28,11 @@ def preview(tensor: Any) -> str:
     with contextlib.suppress(Exception):  # it has no plain values: sharded, sparse, quantized
         told += _values(tensor)
     return told
+
+
+def is_preview(text: str) -> bool:
+    """Tell whether a text is one of these."""
+    return _PREVIEW.match(text) is not None
 
 
 def _values(tensor: Any) -> str:
