@@ -163,6 +163,16 @@ def test_pause_stops_the_ranks_that_run_or_the_one_that_is_named() -> None:
     assert debuggee.whom("continue") == [0, 2, 1], "rank 1 does not stop later, in C code now"
 
 
+def test_a_rank_that_is_to_be_shown_stops() -> None:
+    debuggee = Debuggee()
+    debuggee.do("jdistShowRank", rank=2)
+    assert debuggee.whom("pause") == [2]
+    debuggee.stops(2)
+    debuggee.stops(0)
+    debuggee.do("jdistShowRank", rank=0)
+    assert debuggee.shown() == [("stopped", "rank 2"), ("stopped", "rank 0")]
+
+
 def test_a_rank_that_ends_is_stopped_no_more() -> None:
     debuggee = Debuggee()
     debuggee.stops(1)

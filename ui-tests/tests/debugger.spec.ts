@@ -1,3 +1,4 @@
+import { galata } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 
 import { expect, test } from './support';
@@ -11,6 +12,14 @@ def f(x):
 
 f(rank + 5)
 print("end of", rank)`;
+// Nobody wants to wait for long here.
+test.use({
+  mockSettings: {
+    ...galata.DEFAULT_SETTINGS,
+    'jupyter-dist-server:plugin': { waitLimit: 1 }
+  }
+});
+
 const HANGS = `\
 %%distributed
 done = []
@@ -28,6 +37,8 @@ test('JupyterLab’s debugger stops both ranks, shows the variables, and goes on
   await notebooks.run(0);
   await panel.expectRunning(2);
 
+  let variables = page.locator('.jp-DebuggerVariables');
+
   await test.step('a breakpoint in the gutter', async () => {
     await page.debugger.switchOn('debugger.ipynb');
     await page.notebook.waitForCellGutter(1);
@@ -42,11 +53,24 @@ test('JupyterLab’s debugger stops both ranks, shows the variables, and goes on
     await expect(stack).toContainText('f');
     await expect(stack).toContainText('4');
     await page.debugger.waitForVariables();
-    const variables = await page.debugger.getVariablesPanelLocator();
+    variables = await page.debugger.getVariablesPanelLocator();
     await expect(
       variables.getByRole('treeitem', {
         name: /^y: Tensor 2 float32 on cpu \[(5, 5|6, 6)\]/
       })
+    ).toBeVisible();
+  });
+
+  await test.step('the panel says where', async () => {
+    for (const rank of [0, 1]) {
+      await expect(panel.tile(rank)).toContainText('stopped · In[2] line 4');
+    }
+    const shown = await variables.innerText();
+    const other = shown.includes('6') ? 0 : 1;
+    await panel.tile(other).click({ button: 'right' });
+    await page.getByRole('menuitem', { name: 'Debug' }).click();
+    await expect(
+      variables.getByRole('treeitem', { name: `x: ${5 + other}` })
     ).toBeVisible();
   });
 
@@ -64,8 +88,8 @@ test('a cell that hangs is looked into', async ({ page, panel, notebooks }) => {
   await panel.expectRunning(2);
   await notebooks.run(1);
   await expect(panel.tiles.filter({ hasText: 'idle' })).toHaveCount(0);
-  await page.debugger.switchOn('hangs.ipynb');
-  await page.getByRole('button', { name: 'Pause (F9)' }).click();
+  // What is missing is said, and the debugger is one click away; the bug button would do, too.
+  await panel.root.getByRole('button', { name: 'Debug rank 1' }).click();
   await page.debugger.waitForVariables();
   const variables = await page.debugger.getVariablesPanelLocator();
   await expect(variables.getByRole('treeitem', { name: 'n: 0' })).toBeVisible();

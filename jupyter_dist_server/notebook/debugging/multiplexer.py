@@ -18,7 +18,7 @@ _FOR_ALL = ("setBreakpoints", "setFunctionBreakpoints", "setExceptionBreakpoints
 _GO_ON = ("continue", "next", "stepIn", "stepOut")
 _OF_A_THREAD = ("stackTrace", "exceptionInfo")
 SHOW_RANK, ONLY_ONE = "jdistShowRank", "jdistStepOnlyShownRank"
-"""Requests of our own: show a stopped rank, and whether only that one goes on."""
+"""Requests of our own: show a rank, which stops for it, and whether only that one goes on."""
 
 Ask = Callable[[Mapping[int, Content]], Awaitable[dict[int, Content]]]
 """Sends ranks their requests, and returns the responses that came, by rank."""
@@ -72,7 +72,7 @@ class Multiplexer:
         if command == "pause":
             return await self._pause(message, arguments)
         if command == SHOW_RANK:
-            return self._show_rank(message, arguments)
+            return await self._show_rank(message, arguments)
         if command == ONLY_ONE:
             self._only_one = bool(arguments.get("on"))
             return response(message)
@@ -162,9 +162,15 @@ class Multiplexer:
     async def _pause(self, message: Content, arguments: Content) -> Content:
         owner = self._references.owner(arguments)
         ranks = [owner[0]] if owner else [r for r in self.living if r not in self.halted]
+        reply = await self._stop(message, ranks)
+        if owner or reply["success"]:
+            return reply
+        return await self._ask_kernel(message)
+
+    async def _stop(self, message: Content, ranks: list[int]) -> Content:
         asked = dict.fromkeys(ranks, message | {"command": "threads", "arguments": {}})
         requests = {
-            rank: message | {"arguments": {"threadId": thread["id"]}}
+            rank: message | {"command": "pause", "arguments": {"threadId": thread["id"]}}
             for rank, said in (await self._ask(asked)).items()
             for thread in (said.get("body") or {}).get("threads", [])
             if thread["name"] == "MainThread"
@@ -172,9 +178,9 @@ class Multiplexer:
         self._pausing |= requests.keys()
         replies = await self._ask(requests)
         self._pausing -= {rank for rank, reply in replies.items() if not reply.get("success")}
-        if owner or any(reply.get("success") for reply in replies.values()):
+        if any(reply.get("success") for reply in replies.values()):
             return response(message)
-        return await self._ask_kernel(message)  # no rank runs a cell
+        return refusal(message, "No rank runs a cell.")
 
     def _let_go(self, rank: int) -> None:
         self.halted.pop(rank, None)
@@ -201,12 +207,14 @@ class Multiplexer:
         body |= {"threadId": self._thread(rank), "allThreadsStopped": False}
         self._tell({"type": "event", "event": "stopped", "seq": 0, "body": body})
 
-    def _show_rank(self, message: Content, arguments: Content) -> Content:
+    async def _show_rank(self, message: Content, arguments: Content) -> Content:
         rank = arguments.get("rank")
-        if rank not in self.halted:
-            return refusal(message, f"Rank {rank} is not stopped.")
-        self._show(rank)
-        return response(message)
+        if rank in self.halted:
+            self._show(rank)
+            return response(message)
+        if rank in self.living:
+            return await self._stop(message, [rank])
+        return refusal(message, f"The debugger of rank {rank} is off.")
 
     def _thread(self, rank: int) -> int:
         thread = self._reasons[rank]["threadId"]
