@@ -6,8 +6,8 @@ from ..common.processes.why_silent import PHRASES
 from ..common.protocol.ranks.collectives import (
     BACKWARD,
     DDP,
+    HALTS,
     NO_CALLS,
-    PYDEVD,
     WAITING_MODULES,
 )
 from ..common.protocol.ranks.evidence import CodePlace, Frame, RankEvidence
@@ -45,7 +45,7 @@ def _imports_torch(stack: list[Frame]) -> bool:
 
 def is_debugged(evidence: RankEvidence) -> bool:
     """Tell whether JupyterLab's debugger has stopped the main thread."""
-    return any(frame.module.partition(".")[0] in PYDEVD for frame in evidence.stack[:_TOP])
+    return any(frame.function == HALTS for frame in evidence.stack[:_TOP])
 
 
 def may_come(evidence: RankEvidence) -> bool:

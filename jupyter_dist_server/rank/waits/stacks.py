@@ -11,6 +11,7 @@ from types import FrameType
 from ...common.protocol.ranks.collectives import (
     BACKWARD,
     DDP,
+    HALTS,
     NO_CALLS,
     PYDEVD,
     WAITING_MODULES,
@@ -141,7 +142,7 @@ def whereabouts() -> Whereabouts:
     for frame, line in main_thread():
         caller, name, module = frame.f_back, frame.f_code.co_name, _module(frame)
         if module.partition(".")[0] in PYDEVD:
-            debugged = True
+            debugged |= name == HALTS
             continue
         innermost = innermost or module
         backward |= name == BACKWARD

@@ -24,4 +24,6 @@ UNCOUNTED = frozenset(
 )
 """Those that make or end groups, or that not all ranks call, have no number."""
 PYDEVD = ("pydevd", "_pydevd_bundle", "_pydevd_sys_monitoring", "_pydevd_frame_eval")
-"""Modules of the debugger, at the top of the stack of a thread that it has stopped."""
+"""Packages and modules of the debugger."""
+HALTS = "do_wait_suspend"
+"""pydevd's function in which a thread is that it has stopped."""
