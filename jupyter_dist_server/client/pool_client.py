@@ -19,6 +19,7 @@ from ..common.protocol.ranks.rank_messages import CellRequest, ProfileOptions
 from .agent_link import AgentLink, unreachable
 from .cell_execution import Execution, Executions, OnOutput, Reply
 from .group_recovery import GroupRecovery
+from .halt_clock import HaltClock
 from .interrupt import Interrupter
 from .ranks.rank_connection import RankConnection
 
@@ -62,6 +63,7 @@ class PoolClient(RankConnection):
         self._interrupter = Interrupter(self, self.link, self.group)
         self._tasks = Tasks()
         self.executions = Executions()
+        self.halts = HaltClock()
 
     async def connect(self) -> None:
         """Connect to the agent and every living rank, until no output can be missed any more.
@@ -148,6 +150,7 @@ class PoolClient(RankConnection):
         limit: int = OUTPUT_LIMIT,
         largest_display: int = LARGEST_DISPLAY,
         profile: ProfileOptions | None = None,
+        source: str | None = None,
         started: Callable[[Execution], None] = lambda _: None,
     ) -> dict[int, Reply]:
         """Run code on ranks, wait until all of them are done, and return their replies by rank.
@@ -173,6 +176,7 @@ class PoolClient(RankConnection):
             largest_display=largest_display,
             file=f"{self.folder.name}-{self.session.session[:4]}-cell-{cell}",
             profile=profile,
+            source=source,
         ).content
         self.executions.add(execution)
         if self._is_over:

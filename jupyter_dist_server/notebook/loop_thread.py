@@ -16,7 +16,10 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="jupyter-dist", daemon=True).start()
+        thread = threading.Thread(target=self._loop.run_forever, name="jupyter-dist", daemon=True)
+        # The debugger of the kernel must not stop it: it also serves that of the ranks.
+        vars(thread).update(pydev_do_not_trace=True, is_pydev_daemon_thread=True)
+        thread.start()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Begin a coroutine."""

@@ -13,6 +13,7 @@ from ..common.processes.program_path import let_programs_find_jdist
 from ..common.units import count_ranks
 from ..placement.requests.request import PoolRequest
 from .custom_placement import Place
+from .debugging.front import DebuggerFront
 from .hooks.completion import Introspection
 from .hooks.end_warning import EndWarning
 from .hooks.widgets import Comms
@@ -43,7 +44,7 @@ MAGICS: tuple[type[DistMagics], ...] = (
 
 _loaded: dict[type[DistMagics], Any] = {}
 """An instance of each class."""
-_hooks: list[Introspection | Comms | Replay | EndWarning] = []
+_hooks: list[Introspection | Comms | Replay | EndWarning | DebuggerFront] = []
 """Those installed in the notebook's kernel; a terminal has none."""
 
 
@@ -89,6 +90,7 @@ def load(shell: InteractiveShell) -> None:
         _queue_all_outputs(kernel)
         _hooks.extend([Introspection(kernel, cells), Comms(shell, kernel)])
         _hooks.extend([Replay(shell, kernel), EndWarning(shell)])
+        _hooks.append(DebuggerFront(kernel, cells.pool))
         for hook in _hooks:
             hook.install()
     shell.events.register("post_run_cell", show_stop_details)  # after Replay, which takes the error

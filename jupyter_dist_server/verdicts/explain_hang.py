@@ -12,7 +12,7 @@ from ..common.rank_specs import name_ranks
 from .contradiction import contradiction, disagreement
 from .match_waits import Wait, find_waits
 from .verdict import INTERRUPT, STOP, Kind, Remedy, Verdict, restart
-from .what_ranks_do import may_come, waits_in, what_it_does, where_it_is
+from .what_ranks_do import is_debugged, may_come, waits_in, what_it_does, where_it_is
 
 _SAVE = (
     "Before you stop the cell, write the evidence to a file for a bug report, in another notebook "
@@ -23,6 +23,7 @@ _SILENT = (
     "%dist_restart replaces ranks that do not stop."
 )
 _STARVED = "Other programs use the processors. The cell goes on when they leave some."
+_DEBUGGED = "Continue in the debugger."
 _MOST = 4
 _MEMBERS = "Call new_group with the same ranks on all ranks. " + STOP
 _ORDER = "Call them in the same order on all ranks. " + STOP
@@ -120,8 +121,11 @@ def _absent(wait: Wait, causes: list[int], evidence: Evidence) -> Verdict:
     told = list(clauses.items())
     told.sort(key=lambda clause: clause[1][0] not in stuck)
     for (one, many), ranks in told[:_MOST]:
-        does = one if len(ranks) == 1 else many
-        parts.append(f"{name_ranks(ranks).capitalize()} {_verb(wait, ranks, stuck)}: {does}.")
+        does, who = one if len(ranks) == 1 else many, name_ranks(ranks).capitalize()
+        if is_debugged(evidence[ranks[0]]):
+            parts.append(f"{who} {does.partition(' ')[2]}.")
+        else:
+            parts.append(f"{who} {_verb(wait, ranks, stuck)}: {does}.")
     if others := sorted(rank for _, ranks in told[_MOST:] for rank in ranks):
         parts.append(f"{name_ranks(others).capitalize()} {_verb(wait, others, stuck)} either.")
     away = [rank for rank in causes if evidence[rank].condition not in ("answers", "starved")]
@@ -133,6 +137,7 @@ def _absent(wait: Wait, causes: list[int], evidence: Evidence) -> Verdict:
         bool(stuck),
         wait,
         [INTERRUPT, restart(away)] if away else [INTERRUPT],
+        _DEBUGGED if all(is_debugged(evidence[rank]) for rank in causes) else STOP,
     )
 
 

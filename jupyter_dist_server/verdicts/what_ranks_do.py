@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from ..common.processes.why_silent import PHRASES
-from ..common.protocol.ranks.collectives import BACKWARD, DDP, NO_CALLS, WAITING_MODULES
+from ..common.protocol.ranks.collectives import (
+    BACKWARD,
+    DDP,
+    HALTS,
+    NO_CALLS,
+    WAITING_MODULES,
+)
 from ..common.protocol.ranks.evidence import CodePlace, Frame, RankEvidence
 
 _WRAPPED_MODELS = "torch.nn.parallel.distributed"
 _CELL = "In["
+_TOP = 8
+"""The innermost frames, among which the debugger's are while it stops a thread."""
 _LOCKS = ("threading", "queue", "concurrent.futures", "multiprocessing.synchronize")
 _NETWORK = ("socket", "ssl", "http.client", "urllib", "urllib3", "requests")
 
 
 def waits_in(evidence: RankEvidence) -> str | None:
     """Return the function of torch in which the main thread waits for other ranks."""
-    if not evidence.stack or _imports_torch(evidence.stack):
+    if not evidence.stack or _imports_torch(evidence.stack) or is_debugged(evidence):
         return None
     if any(frame.function == BACKWARD for frame in evidence.stack):
         return "backward"
@@ -35,13 +43,18 @@ def _imports_torch(stack: list[Frame]) -> bool:
     return any(f.function == "<module>" and f.module.startswith("torch.") for f in stack)
 
 
+def is_debugged(evidence: RankEvidence) -> bool:
+    """Tell whether JupyterLab's debugger has stopped the main thread."""
+    return any(frame.function == HALTS for frame in evidence.stack[:_TOP])
+
+
 def may_come(evidence: RankEvidence) -> bool:
     """Tell whether a rank may still join by itself: it computes, loads or sleeps."""
     if evidence.condition in ("holds_gil", "starved"):
         return True
     if evidence.condition != "answers" or evidence.idle:
         return False
-    return _waits_for_user(evidence.stack) is None
+    return not is_debugged(evidence) and _waits_for_user(evidence.stack) is None
 
 
 def what_it_does(evidence: RankEvidence, one: bool, ran: bool = True) -> str:
@@ -70,6 +83,8 @@ def what_it_does(evidence: RankEvidence, one: bool, ran: bool = True) -> str:
         if evidence.ended:
             return f"{it} ended {its} {cell} with {evidence.ended.rstrip('.')}"
         return f"{it} {have} finished {its} {cell}"
+    if is_debugged(evidence):
+        return f"{it} {are} stopped at a breakpoint{where}"
     if what := _waits_for_user(evidence.stack) or _waits_outside(evidence.stack):
         return f"{it} {wait} for {what}{where}"
     call = _call(evidence.stack)

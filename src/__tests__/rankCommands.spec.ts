@@ -68,6 +68,13 @@ describe('what can be done with a rank', () => {
     expect(commands.isEnabled(runOnRank, { pool: 'p1', rank })).toBe(isAlive);
   });
 
+  it('can be debugged while it runs a cell of an open notebook', () => {
+    const ranks = [0, 1, 2, 3].filter(rank =>
+      commands.isEnabled(CommandIDs.debugRank, { pool: 'p1', rank })
+    );
+    expect(ranks).toEqual([0, 2]);
+  });
+
   it('is in its menu, with the code that does the same', async () => {
     commands.addCommand(CommandIDs.insertCode, {
       label: ({ label }) => `${label as string}`,
@@ -83,6 +90,7 @@ describe('what can be done with a rank', () => {
       'Interrupt',
       'Restart',
       'Kill…',
+      'Debug',
       'Show Stack',
       'Show Log',
       'Run Code Here',

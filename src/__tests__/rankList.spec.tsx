@@ -114,6 +114,14 @@ it('a tile says where its rank waits, and since when', () => {
   expect(items()[0].textContent).toMatch('waits in all_reduce · 9 s');
 });
 
+it('a tile says where the debugger has stopped its rank', () => {
+  const stopped = { file: 'In[9]', line: 5 };
+  const usage = makeUsage(0, { call: 'barrier', waiting_since: 1, stopped });
+  stream.received.emit({ type: 'usage', pools: { p1: [usage] } });
+  showRanks([makeRank(0, { state: 'busy' })]);
+  expect(items()[0].textContent).toMatch('stopped · In[9] line 5');
+});
+
 describe.each([16, 128])('of %d ranks', count => {
   it('only the one that changed is drawn again', () => {
     const says = jest.spyOn(trans, '__');

@@ -112,6 +112,8 @@ export interface IUsage {
   line: number | null;
   /** Unix seconds: it was seen there first. */
   waiting_since: number | null;
+  /** Where the debugger has stopped it; servers of older versions do not tell. */
+  stopped?: { file: string; line: number } | null;
 }
 
 type ByGpu<T> = Record<string, T>;

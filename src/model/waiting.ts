@@ -43,7 +43,10 @@ export function waitOf(
   usage: IUsage | null
 ): { call: string; since: number } | null {
   // What a rank said of itself may be older than its end, or the cell's.
-  return rank.state === 'busy' && usage?.call && usage.waiting_since !== null
+  return rank.state === 'busy' &&
+    usage?.call &&
+    !usage.stopped &&
+    usage.waiting_since !== null
     ? { call: usage.call, since: usage.waiting_since }
     : null;
 }

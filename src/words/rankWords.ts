@@ -63,6 +63,13 @@ export function sayState(
         now !== null && wait && formatDuration(now - wait.since)
       ]);
     case 'busy':
+      if (reading.usage?.stopped) {
+        const { file, line } = reading.usage.stopped;
+        return joinFacts([
+          trans.__('stopped'),
+          trans.__('%1 line %2', file, line)
+        ]);
+      }
       return joinFacts([
         cell === null ? trans.__('busy') : trans.__('busy [%1]', cell),
         now !== null && formatDuration(now - since)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
+from jupyter_dist_server.client.halt_clock import HaltClock
 from jupyter_dist_server.notebook.cells.wait_watch import WaitWatch, read_limit
 from jupyter_dist_server.notebook.loop_thread import LoopThread
 from jupyter_dist_server.notebook.output.publish import Clear, Publication, Text
@@ -37,7 +39,7 @@ def text_of(shown: Publication) -> str:
 def shown(*seen: Verdict | Exception | None, name: str | None = "why") -> list[str]:
     """Return what is shown after each look."""
     looked = threading.Event()
-    no_client: Any = None
+    no_client: Any = SimpleNamespace(halts=HaltClock())
     watch = Watch(no_client, LoopThread(), name, looked.set)
     watch.seen = iter(seen)
     texts = []

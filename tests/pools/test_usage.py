@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist_server.client.pool_client import PoolClient
+from jupyter_dist_server.client.ranks.debug_connection import DebugConnection
 from jupyter_dist_server.client.ranks.watch_busy import rank_states
 from jupyter_dist_server.common.protocol.pool_record import (
     GpuReference,
@@ -19,7 +20,7 @@ from jupyter_dist_server.common.protocol.pool_record import (
 )
 from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.pools.pool import Pool
-from jupyter_dist_server.pools.reports.rank_usage import RankUsage, Usage
+from jupyter_dist_server.pools.reports.rank_usage import RankUsage, StoppedAt, Usage
 from jupyter_dist_server.server.gpus.process_owners import Owner, with_owners
 
 from ..pool_driver import WarmManager, request
@@ -98,6 +99,26 @@ async def check_waits(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
     await running
 
 
+async def check_stopped(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
+    """See where the debugger has stopped a rank."""
+
+    def stopped() -> StoppedAt | None:
+        one = usage.latest[pool.record.id][1]
+        return one and one.stopped
+
+    connection = DebugConnection(client.folder, lambda *_: None)
+    connection.open()
+    assert await connection.attach([1], PATIENCE) == {}
+    code = "def f():\n    breakpoint()\n    return 1\nf()"
+    running = client.execute(code, [1], lambda *_: None, execution_count=9)
+    cell = asyncio.create_task(running)
+    assert await news(usage, stopped) == StoppedAt("In[9]", 3)
+    await connection.detach([1], PATIENCE)
+    assert (await cell)[1].status == "ok"
+    await news(usage, lambda: stopped() is None)
+    await connection.close()
+
+
 async def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -> None:
     async def check(usage: RankUsage, pool: Pool) -> None:
         assert usage.latest == {}
@@ -133,6 +154,7 @@ async def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -
         await running
 
         await check_waits(usage, pool, client)
+        await check_stopped(usage, pool, client)
 
         stuck = asyncio.create_task(client.execute(STUCK, [0, 1], lambda *_: None))
         silent = await news(usage, lambda: (one := rank(1)) and one.host_pid is None and one)

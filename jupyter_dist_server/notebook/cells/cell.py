@@ -45,6 +45,8 @@ class Options:
     limit: int = OUTPUT_LIMIT
     """Characters that all ranks together may show; the rest goes to files."""
     profile: ProfileOptions | None = None
+    source: str | None = None
+    """The editor's path of the cell, while the debugger is on."""
     takers: tuple[Callable[[int, str, Content], None], ...] = ()
     """Called with each rank's outputs."""
 
@@ -76,7 +78,7 @@ class Cell:
             self._tabs = RankTabs(ranks, client.world_size, f"{name}-tabs")
         self._events = CellEvents(self._late, as_they_are=options.quiet)
         self._late_at: float | None = None
-        """When it is stopped because it takes too long."""
+        """When it is stopped because it takes too long, unless the debugger stops ranks."""
         self._took_too_long = False
         self._future: Future[dict[int, Reply]]
         self._execution: Execution | None = None
@@ -115,11 +117,12 @@ class Cell:
             allow_stdin=allow_stdin,
             limit=self._options.limit,
             profile=self._options.profile,
+            source=self._options.source,
             started=self._on_started,
         )
         self._future = self._loop.submit(work)
         if self._options.timeout:
-            self._late_at = time.monotonic() + self._options.timeout
+            self._late_at = time.monotonic() + self._options.timeout - self._client.halts.seconds
         self._future.add_done_callback(self._events.end)
 
     def show(self) -> None:
@@ -186,8 +189,10 @@ class Cell:
         now = time.monotonic()
         self._publish(self._view.take(now))
         self._announce(now)
-        if self._late_at is not None and now >= self._late_at:
-            self._late_at, self._took_too_long = None, True
+        late_at = self._when_late()
+        if late_at is not None and now >= late_at:
+            self._late_at = late_at = None
+            self._took_too_long = True
             self._loop.call(self._stop)
         looks = not (self._interrupts or self._is_asking)  # or it is known why ranks wait
         if looks:
@@ -195,7 +200,7 @@ class Cell:
         times = [
             self._view.next_time(now),
             self._failures.due,
-            self._late_at,
+            late_at,
             self._questions[0][0] if self._questions and not self._is_asking else None,
             self._watch.due if looks else None,
         ]
@@ -206,6 +211,13 @@ class Cell:
         except queue.Empty:
             return
         self._drain(event, now)
+
+    def _when_late(self) -> float | None:
+        """Return when the cell takes too long; while a rank is stopped, when to look again."""
+        if self._late_at is None:
+            return None
+        late_at = self._late_at + self._client.halts.seconds
+        return late_at + 1.0 if self._client.halts.is_running else late_at
 
     def _drain(self, event: Event | None, now: float) -> None:
         while event is not None:

@@ -88,12 +88,20 @@ class WaitWatch:
         """The cell's, once it has begun: ranks may run an earlier one."""
         self.due: float | None = None
         """When to look next (monotonic)."""
+        self._halted = client.halts.seconds
+        self._plan_first(time.monotonic())
+
+    def _plan_first(self, now: float) -> None:
         if LIMIT > 0:
             # The first look only finds out whether anything changes until the limit.
-            self.due = time.monotonic() + max(LIMIT - _EVERY, LIMIT / 2)
+            self.due = now + max(LIMIT - _EVERY, LIMIT / 2)
 
     def look(self, now: float) -> None:
         """Begin a look that is due."""
+        if self._client.halts.seconds > self._halted:  # the others wait for the debugger
+            self._halted = self._client.halts.seconds
+            self._standstill = Standstill()
+            self._plan_first(now)
         if self.due is not None and now >= self.due and self._looking is None:
             self.due = None
             self._looking = self._loop.submit(self._explain())

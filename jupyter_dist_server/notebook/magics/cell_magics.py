@@ -214,6 +214,8 @@ class CellMagics(DistMagics):
             try:
                 sent = "\n" * above + code  # so that ranks count lines as the editor does
                 how = replace(how, takers=(*how.takers, ran.note_output))
+                if debugger := self.pool.debugger:
+                    how = replace(how, source=debugger.source())
                 self.pool.run(sent, ranks, count, allow_stdin, how)
             except DistError:  # it did not begin
                 self.pool.ran.remove(ran)

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from ...client.agent_link import can_connect
 from ...client.pool_client import PoolClient
@@ -24,6 +25,14 @@ from ..scripts.ran_cells import RanCells
 from .connection_to_ranks import PoolConnection
 from .pool_owner import PoolOwner, no_pool, why_it_ended, with_last_lines
 
+
+class Debugger(Protocol):
+    """The debugger of the notebook, while it is on."""
+
+    def source(self) -> str | None:
+        """Attach to the ranks, and return the editor's path of the cell that is run."""
+
+
 Progress = Callable[[PoolRecord], None]
 """Called with a pool's record at each change while it starts."""
 
@@ -37,6 +46,7 @@ class CurrentPool:
     def __init__(self) -> None:
         self.loop = LoopThread()
         self.ran = RanCells()
+        self.debugger: Debugger | None = None
         self._owner = PoolOwner(self.loop)
         self.connection = PoolConnection(self.loop)
         self._record: PoolRecord | None = None

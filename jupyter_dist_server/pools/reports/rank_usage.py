@@ -36,6 +36,15 @@ _Rank = tuple[str, int | None, int | None]
 
 
 @dataclass
+class StoppedAt:
+    """A line in a cell or a file."""
+
+    file: str
+    """``In[9]`` for a cell."""
+    line: int
+
+
+@dataclass
 class Usage:
     """What one rank uses and does; what is not known is `None`."""
 
@@ -58,6 +67,8 @@ class Usage:
     """How many collectives it has begun."""
     waiting_since: float | None
     """Since when it waits in this one."""
+    stopped: StoppedAt | None = None
+    """Where the debugger has stopped it."""
 
 
 @dataclass
@@ -209,6 +220,7 @@ class RankUsage:
             call=at.call,
             calls=said.calls if said and at.call not in {None, *UNCOUNTED} else None,
             waiting_since=self._waiting_since((rank.node, rank.pid, rank.start_ticks), said),
+            stopped=_stopped(said) if said else None,
         )
 
     def _here(self, rank: RankRecord) -> tuple[float | None, int] | None:
@@ -263,6 +275,13 @@ class RankUsage:
             self._processes.clear()
             self._cpu.clear()
             self._waits.clear()
+
+
+def _stopped(said: RankStatus) -> StoppedAt | None:
+    at = said.whereabouts
+    if not at.debugged or at.line is None:
+        return None
+    return StoppedAt(at.file or f"In[{said.cell}]", at.line)
 
 
 def _full_uuid(rank: RankRecord, uuid: str) -> str:

@@ -18,17 +18,18 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import zmq
 from IPython.core.compilerop import code_name
 
 from ...common.protocol.jupyter_messages import Content
+from ...common.protocol.ranks.rank_messages import CellRequest
 from ...common.recorded_collectives import is_cell, place_at
-from ..ipykernel_internals import BaseKernel
 from .shell import RankShell, error_content
 from .tracebacks import note_cell
 
+NameOfCode = Callable[[str, str, int], str]
 Run = Callable[[zmq.Socket[bytes], list[bytes]], Awaitable[None]]
 _EVENTS, _READABLE = int(zmq.EVENTS), int(zmq.POLLIN)  # enums are slow
 
@@ -68,7 +69,17 @@ class CellChannel:
             self._loop.call_soon(self._on_readable)
 
 
-async def run_cell(kernel: BaseKernel, shell: RankShell, code: str, allow_stdin: bool) -> Content:
+class DebuggedKernel(Protocol):
+    """The kernel, whose debugger may be on."""
+
+    def input_allowed(self, allowed: bool) -> contextlib.AbstractContextManager[None]:
+        """Let ``input()`` ask the user, or fail."""
+
+    def map_cell(self, path: str, names: list[tuple[int, str]], lines: int) -> None:
+        """Let breakpoints in a file of the editor stop in the code of a cell."""
+
+
+async def run_cell(kernel: DebuggedKernel, shell: RankShell, asked: CellRequest) -> Content:
     """Run a cell, and return the content of its ``execute_reply``; `input()` works if allowed.
 
     `InteractiveShell.run_cell` copies all output into a history that grows for ever, and
@@ -78,8 +89,8 @@ async def run_cell(kernel: BaseKernel, shell: RankShell, code: str, allow_stdin:
     shell.forget_error()
     result = None
     try:
-        with kernel.input_allowed(allow_stdin):
-            result = await _run(shell, code)
+        with kernel.input_allowed(asked.allow_stdin):
+            result = await _run(shell, asked.code, _named(kernel, asked))
     finally:
         if isinstance(getattr(sys.gettrace(), "__self__", None), bdb.Bdb):
             sys.settrace(None)  # or it would stop in the next cell, if an interrupt cut it off
@@ -95,8 +106,28 @@ async def run_cell(kernel: BaseKernel, shell: RankShell, code: str, allow_stdin:
     return reply | error_content(type(error).__name__, error, shown) if error else reply
 
 
-async def _run(shell: RankShell, code: str) -> Any:
-    shell.compile.get_code_name = _name_of_code  # type: ignore[assignment, method-assign]
+def _named(kernel: DebuggedKernel, asked: CellRequest) -> NameOfCode:
+    """Return what names the code of a cell, and of cells within it."""
+    path = asked.source
+    if path is None:
+        return _name_of_code
+
+    names: list[tuple[int, str]] = []
+
+    def name_and_tell(raw_code: str, code: str, number: int) -> str:
+        name = _name_of_code(raw_code, code, number)
+        at = asked.code.find(raw_code.strip("\n")) if names else 0  # within the cell, as %%time
+        if at >= 0:
+            names[1:] = [(asked.code[:at].count("\n") + 1, name)] if names else []
+            names[:1] = names[:1] or [(1, name)]
+            kernel.map_cell(path, names, asked.code.count("\n") + 1)
+        return name
+
+    return name_and_tell
+
+
+async def _run(shell: RankShell, code: str, name_of_code: NameOfCode) -> Any:
+    shell.compile.get_code_name = name_of_code  # type: ignore[assignment, method-assign]
     shell.compile.format_code_name = _shown_name  # type: ignore[method-assign]
     cell: dict[str, Any] = {"transformed_cell": code, "preprocessing_exc_tuple": None}
     above = code[: len(code) - len(code.lstrip())].count("\n")

@@ -67,6 +67,9 @@ class InterruptHandlers:
                 break
         self._running = ""
 
+    def _leave_debugger(self) -> None:
+        """Let an interrupted cell end that the debugger has stopped."""
+
     @hears(CancelRequest)
     def dist_cancel_request(self, asked: Asked[CancelRequest]) -> None:
         """Interrupt a cell, on the control thread, or prevent its start."""
@@ -81,4 +84,5 @@ class InterruptHandlers:
             self._cancelled.discard(cell)
             self._interrupted_at = self._interrupted_at or answer.whereabouts
             os.killpg(os.getpid(), signal.SIGINT)  # a rank leads its group: `!command` too
+            self._leave_debugger()
         asked.reply(answer)

@@ -40,6 +40,7 @@ from ..cells.cell_runner import CellChannel, run_cell
 from ..cells.shell import RankShell, error_content, in_one_line
 from ..cells.sigint import InterruptHandlers, ignore_sigint, on_sigint
 from ..cells.tracebacks import render_one
+from ..debugging.debug_handlers import DebugHandlers
 from ..group.process_group import ProcessGroup
 from ..ipykernel_internals import BaseKernel
 from ..output.budget import Budget
@@ -55,6 +56,7 @@ from ..waits.stacks import StackHandlers, whereabouts
 
 
 class RankKernel(
+    DebugHandlers,
     InterruptHandlers,
     ValueHandlers,
     VariableHandlers,
@@ -147,7 +149,7 @@ class RankKernel(
             with self.profiled(asked.profile) as recording:
                 try:
                     self._allow_interrupts(cell)
-                    reply = await run_cell(self, self.shell, asked.code, asked.allow_stdin)
+                    reply = await run_cell(self, self.shell, asked)
                     if recording:  # here a stop can end what the GPU waits for
                         recording.wait_for_gpu()
                 finally:
@@ -162,6 +164,8 @@ class RankKernel(
             self._end_interrupts()
             on_sigint(handler)
             self._end()
+        if self.debugger:
+            self.cell_has_ended()
         self._ended = in_one_line(reply)
         if reply["status"] != "ok":
             reply = reply | {GROUP: self.group.fingerprint()}

@@ -8,7 +8,14 @@ import traceback
 from collections.abc import Iterator
 from types import FrameType
 
-from ...common.protocol.ranks.collectives import BACKWARD, DDP, NO_CALLS, WAITING_MODULES
+from ...common.protocol.ranks.collectives import (
+    BACKWARD,
+    DDP,
+    HALTS,
+    NO_CALLS,
+    PYDEVD,
+    WAITING_MODULES,
+)
 from ...common.protocol.ranks.rank_messages import Activity, StackReply, StackRequest, Whereabouts
 from ...common.recorded_collectives import is_own, place_at
 from ..request_handlers import Asked, hears
@@ -58,6 +65,19 @@ def stacks(busy: bool) -> str:
     ours = ", ".join(sorted(left_out))
     told.append(f"Omitted: the rank's own threads ({ours}), and the frames below the cell.\n")
     return "\n".join(told)
+
+
+def own_threads() -> list[threading.Thread]:
+    """Return the rank's own threads, which are not the user's, without this one."""
+    frames = sys._current_frames()
+    del frames[threading.get_ident()]
+    return [
+        thread
+        for thread in threading.enumerate()
+        if thread is not threading.main_thread()
+        and (frame := frames.get(thread.ident or 0))
+        and _is_ours(_of_the_thread(list(_walk(frame))))
+    ]
 
 
 def _walk(frame: FrameType | None) -> Iterator[Place]:
@@ -117,10 +137,13 @@ def _format(calls: list[Place]) -> list[str]:
 
 def whereabouts() -> Whereabouts:
     """Return the main thread's line in its cell or script, and the collective that it is in."""
-    innermost, call, backward, asks = "", None, False, False
+    innermost, call, backward, asks, debugged = "", None, False, False, False
     innermost_lines: dict[str, int] = {}  # by file
     for frame, line in main_thread():
         caller, name, module = frame.f_back, frame.f_code.co_name, _module(frame)
+        if module.partition(".")[0] in PYDEVD:
+            debugged |= name == HALTS
+            continue
         innermost = innermost or module
         backward |= name == BACKWARD
         if module in WAITING_MODULES and name not in NO_CALLS:
@@ -132,9 +155,10 @@ def whereabouts() -> Whereabouts:
         innermost_lines.setdefault(file, line)
         if caller is not None and runs_users_code(caller.f_code):
             place = place_at(file, innermost_lines[file])
-            return Whereabouts(place.line, call, backward, asks, place.file)
+            return Whereabouts(place.line, call, backward, asks, place.file, debugged=debugged)
         if caller is not None and caller.f_code.co_name == _RUNS_CELLS:
             if not (file.startswith("<") or is_own(file)):
                 return Whereabouts(has_failed=True)
-            return Whereabouts(line, call, backward, asks)
+            line = innermost_lines[file] if debugged else line
+            return Whereabouts(line, call, backward, asks, debugged=debugged)
     return Whereabouts()

@@ -214,12 +214,31 @@ function WaitNote(props: Props): JSX.Element | null {
   const stuck = (wait.verdict?.remedies ?? [])
     .flatMap(({ restarts }) => restarts)
     .filter(rank => !dead.includes(rank));
+  // The rank that the others wait for, if its cell can be stopped.
+  const debugged = wait.verdict?.ranks.find(rank =>
+    commands.isEnabled(CommandIDs.debugRank, { pool: pool.id, rank })
+  );
   return (
     <div ref={note} className="jp-dist-WaitNote" role="status">
       <warningIcon.react tag="span" className="jp-dist-WaitNote-icon" />
       <p>
         <strong>{head}</strong> <Sentence text={rest} />{' '}
         {link(trans.__('Show stacks'), CommandIDs.showStacks)}
+        {debugged !== undefined && (
+          <>
+            {' · '}
+            <Link
+              onClick={() =>
+                void commands.execute(CommandIDs.debugRank, {
+                  pool: pool.id,
+                  rank: debugged
+                })
+              }
+            >
+              {trans.__('Debug rank %1', debugged)}
+            </Link>
+          </>
+        )}
         {' · '}
         {link(trans.__('Interrupt'), CommandIDs.interruptRanks)}
         {stuck.length > 0 && (

@@ -19,6 +19,7 @@ import { showTexts } from '../../ui/textDialog';
 import { loadLog, loadStacks } from '../../words/rankTexts';
 import { findRank } from '../commands';
 import type { IFound } from '../commands';
+import { debugRank } from './debugRank';
 
 /** Commands for single ranks. */
 export const ranksPlugin: JupyterFrontEndPlugin<void> = {
@@ -49,6 +50,27 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
         const { pool, rank } = find(args);
         if (pool && rank && (await askKill(rank.rank))) {
           await model.kill(pool.id, [rank.rank]);
+        }
+      }
+    });
+    commands.addCommand(CommandIDs.debugRank, {
+      label: trans.__('Debug'),
+      caption: trans.__(
+        'Show this rank in the debugger; if it runs a cell, it stops there.'
+      ),
+      isVisible,
+      isEnabled: args => {
+        const { pool, rank } = find(args);
+        return (
+          rank?.state === 'busy' && notebookOf(pool, model, tracker) !== null
+        );
+      },
+      execute: async args => {
+        const { pool, rank } = find(args);
+        const panel = notebookOf(pool, model, tracker);
+        if (rank && panel) {
+          shell.activateById(panel.id);
+          await debugRank(panel, rank.rank, commands);
         }
       }
     });
@@ -120,6 +142,7 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
 
     const ours = [
       CommandIDs.killRank,
+      CommandIDs.debugRank,
       CommandIDs.showStacks,
       CommandIDs.showLog,
       CommandIDs.runOnRank

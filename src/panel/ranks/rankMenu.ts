@@ -18,6 +18,7 @@ export function openRankMenu(
     { command: CommandIDs.restartRanks, args },
     { command: CommandIDs.killRank, args },
     { type: 'separator' },
+    { command: CommandIDs.debugRank, args },
     { command: CommandIDs.showStacks, args },
     { command: CommandIDs.showLog, args },
     { type: 'separator' },

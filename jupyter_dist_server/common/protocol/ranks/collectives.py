@@ -23,3 +23,7 @@ UNCOUNTED = frozenset(
     ["init_process_group", "destroy_process_group", *_GROUPS, *_MESSAGES, *_CALLS, DDP]
 )
 """Those that make or end groups, or that not all ranks call, have no number."""
+PYDEVD = ("pydevd", "_pydevd_bundle", "_pydevd_sys_monitoring", "_pydevd_frame_eval")
+"""Packages and modules of the debugger."""
+HALTS = "do_wait_suspend"
+"""pydevd's function in which a thread is that it has stopped."""

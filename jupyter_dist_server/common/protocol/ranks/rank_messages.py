@@ -57,6 +57,8 @@ class CellRequest(RankRequest, frozen=True, kw_only=True):
     file: str
     """The name of the file with the complete output, without the rank and the folder."""
     profile: ProfileOptions | None = None
+    source: str | None = None
+    """The editor's path of the cell, while the debugger is on."""
 
 
 # -- the state of a rank ----------------------------------------------------------------------
@@ -76,6 +78,8 @@ class Whereabouts(msgspec.Struct, frozen=True):
     """The script or function that the cell runs; empty for the cell itself."""
     has_failed: bool = False
     """Whether the cell's code has ended, and its error is being shown."""
+    debugged: bool = False
+    """Whether the debugger has stopped it there."""
 
     @property
     def is_waiting(self) -> bool:

@@ -1,0 +1,50 @@
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { CommandRegistry } from '@lumino/commands';
+
+/** JupyterLab's command that shows the debugger, if it is installed. */
+const SHOW_DEBUGGER = 'debugger:show-panel';
+/** The button that switches JupyterLab's debugger on: there is no command for it. */
+const SWITCH = '.jp-DebuggerBugButton';
+/** Milliseconds between two looks whether it is on. */
+const EVERY = 200;
+const LOOKS = 150;
+
+/** Shows a rank in JupyterLab's debugger: where it is stopped, or else it is stopped now. */
+export async function debugRank(
+  panel: NotebookPanel,
+  rank: number,
+  commands: CommandRegistry
+): Promise<void> {
+  const isOn = async () =>
+    Boolean((await ask(panel, 'debugInfo', {}))?.isStarted);
+  if (!(await isOn())) {
+    panel.toolbar.node.querySelector<HTMLElement>(SWITCH)?.click();
+    for (let look = 0; look < LOOKS && !(await isOn()); look++) {
+      await new Promise(resolve => setTimeout(resolve, EVERY));
+    }
+  }
+  if (commands.hasCommand(SHOW_DEBUGGER)) {
+    void commands.execute(SHOW_DEBUGGER);
+  }
+  await ask(panel, 'jdistShowRank', { rank });
+}
+
+let number = 0;
+
+async function ask(
+  { sessionContext }: NotebookPanel,
+  command: string,
+  args: Record<string, unknown>
+): Promise<Record<string, unknown> | null> {
+  const kernel = sessionContext.session?.kernel;
+  if (!kernel) {
+    return null;
+  }
+  const reply = await kernel.requestDebug({
+    type: 'request',
+    seq: --number, // JupyterLab's own begin at 0
+    command,
+    arguments: args
+  }).done;
+  return (reply.content.body ?? null) as Record<string, unknown> | null;
+}

@@ -1,0 +1,115 @@
+import { galata } from '@jupyterlab/galata';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+
+import { expect, test } from './support';
+
+const START = '%load_ext jupyter_dist_server\n%dist_init -n 2';
+const CELL = `\
+%%distributed
+def f(x):
+    y = torch.ones(2) * x
+    return y
+
+f(rank + 5)
+print("end of", rank)`;
+// Nobody wants to wait for long here.
+test.use({
+  mockSettings: {
+    ...galata.DEFAULT_SETTINGS,
+    'jupyter-dist-server:plugin': { waitLimit: 1 }
+  }
+});
+
+const HANGS = `\
+%%distributed
+done = []
+while rank == 1 and not done:
+    n = len(done)
+dist.barrier()
+print("end of", rank)`;
+
+test('JupyterLab’s debugger stops both ranks, shows the variables, and goes on', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  await notebooks.open('debugger.ipynb', [START, CELL]);
+  await notebooks.run(0);
+  await panel.expectRunning(2);
+
+  let variables = page.locator('.jp-DebuggerVariables');
+
+  await test.step('a breakpoint in the gutter', async () => {
+    await page.debugger.switchOn('debugger.ipynb');
+    await page.notebook.waitForCellGutter(1);
+    await page.notebook.clickCellGutter(1, 4);
+    await page.debugger.waitForBreakPoints();
+  });
+
+  await test.step('the cell stops there', async () => {
+    await notebooks.run(1);
+    await page.debugger.waitForCallStack();
+    const stack = await page.debugger.getCallStackPanelLocator();
+    await expect(stack).toContainText('f');
+    await expect(stack).toContainText('4');
+    await page.debugger.waitForVariables();
+    variables = await page.debugger.getVariablesPanelLocator();
+    await expect(
+      variables.getByRole('treeitem', {
+        name: /^y: Tensor 2 float32 on cpu \[(5, 5|6, 6)\]/
+      })
+    ).toBeVisible();
+  });
+
+  await test.step('the panel says where', async () => {
+    for (const rank of [0, 1]) {
+      await expect(panel.tile(rank)).toContainText('stopped · In[2] line 4');
+    }
+    const shown = await variables.innerText();
+    const other = shown.includes('6') ? 0 : 1;
+    await panel.tile(other).click({ button: 'right' });
+    await page.getByRole('menuitem', { name: 'Debug' }).click();
+    await expect(
+      variables.getByRole('treeitem', { name: `x: ${5 + other}` })
+    ).toBeVisible();
+  });
+
+  await test.step('both go on', async () => {
+    await page.getByRole('button', { name: 'Continue (F9)' }).click();
+    await expect(notebooks.output(1)).toContainText('end of 0');
+    await expect(notebooks.output(1)).toContainText('end of 1');
+    await expect(panel.tiles.filter({ hasText: 'idle' })).toHaveCount(2);
+  });
+});
+
+test('a cell that hangs is looked into', async ({ page, panel, notebooks }) => {
+  await notebooks.open('hangs.ipynb', [START, HANGS]);
+  await notebooks.run(0);
+  await panel.expectRunning(2);
+  await notebooks.run(1);
+  await expect(panel.tiles.filter({ hasText: 'idle' })).toHaveCount(0);
+  // What is missing is said, and the debugger is one click away; the bug button would do, too.
+  await panel.root.getByRole('button', { name: 'Debug rank 1' }).click();
+  await page.debugger.waitForVariables();
+  const variables = await page.debugger.getVariablesPanelLocator();
+  await expect(variables.getByRole('treeitem', { name: 'n: 0' })).toBeVisible();
+  await page.evaluate(async () => {
+    const { shell } = window.jupyterapp;
+    const { sessionContext } = shell.currentWidget as NotebookPanel;
+    const kernel = sessionContext.session!.kernel!;
+    const ask = async (command: string, args: Record<string, unknown>) =>
+      (
+        await kernel.requestDebug({
+          ...{ type: 'request', seq: 999, command },
+          arguments: args
+        } as never).done
+      ).content.body;
+    const { stackFrames } = await ask('stackTrace', { threadId: 1 });
+    await ask('evaluate', {
+      ...{ expression: 'done.append(1)', context: 'repl' },
+      frameId: stackFrames[0].id
+    });
+  });
+  await page.getByRole('button', { name: 'Continue (F9)' }).click();
+  await expect(notebooks.output(1)).toContainText('end of 1');
+});
