@@ -47,6 +47,8 @@ export function RunningPool(
   const { children, pool, model, current, commands, uiState } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);
   const isRunning = pool.state === 'RUNNING';
+  // Two notes would leave little room where they stay in sight.
+  const isDead = isRunning && deadRanks(pool).length > 0;
   const interruptedAt = useModel(model, model => model.interruptedAt(pool.id));
   const silent = useModel(
     model.telemetry,
@@ -76,7 +78,7 @@ export function RunningPool(
           {isRunning ? (
             interruptedAt !== null ? (
               <StatePill kind="wait" label={trans.__('Interrupting…')} />
-            ) : deadRanks(pool).length ? (
+            ) : isDead ? (
               <StatePill kind="error" label={countDead(pool)} />
             ) : silent > 0 ? (
               <StatePill kind="error" label={countSilent(silent)} />
@@ -96,8 +98,9 @@ export function RunningPool(
         </div>
         {children}
         {isRunning && <DeadRanks {...props} />}
-        <WaitNote {...props} />
+        {!isDead && <WaitNote {...props} />}
       </div>
+      {isDead && <WaitNote {...props} />}
       <PoolFacts {...props} />
       <div
         className="jp-dist-Actions"
