@@ -52,6 +52,7 @@ export default defineConfig({
             name: 'screenshots',
             testMatch: [
               'screenshots.spec.ts',
+              'sight.spec.ts',
               'narrow.spec.ts',
               'newcomer.spec.ts',
               'queue.spec.ts',

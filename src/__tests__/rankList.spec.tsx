@@ -57,7 +57,8 @@ function showRanks(ranks: IRank[]): void {
   act(() => root.render(<RankList {...services} pool={pool} />));
 }
 
-const items = () => [...host.querySelectorAll('ul > li')];
+/** Tiles, or squares. */
+const items = () => [...host.querySelectorAll('ul > li, [role="option"]')];
 const cell = (rank: number) =>
   host.querySelector<HTMLElement>(`[data-rank="${rank}"]`);
 
@@ -72,7 +73,7 @@ async function changedItems(act: () => void): Promise<(string | null)[]> {
     records.forEach(({ target }) =>
       nodes.add(
         (target instanceof Element ? target : target.parentElement)!.closest(
-          'li'
+          'li, [role="option"]'
         )
       )
     )
@@ -86,7 +87,10 @@ async function changedItems(act: () => void): Promise<(string | null)[]> {
   act();
   await Promise.resolve();
   observer.disconnect();
-  return [...nodes].map(node => node?.getAttribute('aria-label') ?? null);
+  return [...nodes].map(
+    node =>
+      /^Rank \d+/.exec(node?.getAttribute('aria-label') ?? '')?.[0] ?? null
+  );
 }
 
 it.each<[string, Partial<IRank>, string]>([
@@ -122,7 +126,7 @@ it('a tile says where the debugger has stopped its rank', () => {
   expect(items()[0].textContent).toMatch('stopped · In[9] line 5');
 });
 
-describe.each([16, 128])('of %d ranks', count => {
+describe.each([8, 128])('of %d ranks', count => {
   it('only the one that changed is drawn again', () => {
     const says = jest.spyOn(trans, '__');
     const drawn = () =>
@@ -151,14 +155,14 @@ describe.each([16, 128])('of %d ranks', count => {
   });
 });
 
-describe('very many ranks', () => {
-  it('are small cells that say all by their names and titles', () => {
+describe('more than 8 ranks', () => {
+  it('are squares that say all by their names and titles', () => {
     const ranks = makeRanks(64);
     ranks[3] = makeRank(3, { state: 'dead', exit: 'killed' });
     showRanks(ranks);
     expect(host.querySelector('p')?.textContent).toBe('1 dead63 idle');
     expect(cell(3)?.getAttribute('aria-label')).toBe(
-      'Rank 3 · CPU · dead: killed'
+      'Rank 3: dead: killed · CPU'
     );
     act(() => cell(2)?.focus());
     expect(cell(2)?.title).toMatch(/^Rank 2 · CPU\nidle \d+ .*\npid 1002$/);
@@ -166,7 +170,8 @@ describe('very many ranks', () => {
 
   it('are one stop of the keyboard, with arrows in between', () => {
     showRanks(makeRanks(20));
-    const tabbable = () => host.querySelectorAll('li > [tabindex="0"]');
+    const tabbable = () =>
+      host.querySelectorAll('[role="option"][tabindex="0"]');
     expect([...tabbable()]).toEqual([cell(0)]);
     act(() => cell(0)?.focus());
     const press = (key: string) =>
@@ -187,6 +192,35 @@ describe('very many ranks', () => {
       expect(at()).toBe(rank);
     }
     expect([...tabbable()]).toEqual([cell(0)]);
+    const opened = () => items().at(-1)?.getAttribute('aria-label');
+    press('Enter');
+    expect(opened()).toBe('Rank 0');
+    expect(cell(0)?.getAttribute('aria-selected')).toBe('true');
+    press('Escape');
+    expect(opened()).toBe('Rank 19: idle · CPU');
+    act(() => cell(3)?.click());
+    expect(opened()).toBe('Rank 3');
+  });
+
+  it.each([
+    ['never_joined', 'did not join all_reduce #7', 'jp-mod-missing'],
+    ['not_joined_yet', 'has not joined all_reduce #7 yet', 'jp-mod-missing'],
+    ['mismatch', 'differs from the other ranks', 'jp-mod-missing'],
+    ['order', 'idle', 'jp-mod-idle']
+  ])('are marked where others wait for them: %s', (kind, words, mood) => {
+    const ranks = makeRanks(16).map(rank =>
+      rank.rank === 5 ? rank : { ...rank, state: 'busy' as const }
+    );
+    const verdict = {
+      ...{ kind, sentence: '', hint: '', ranks: [5], stuck: true },
+      ...{ remedies: [], op: 'all_reduce #7', since: 100 }
+    };
+    const pools = { p1: ranks.map(({ rank }) => makeUsage(rank)) };
+    stream.received.emit({ type: 'usage', pools, verdicts: { p1: verdict } });
+    showRanks(ranks);
+    expect(cell(5)?.getAttribute('aria-label')).toContain(`Rank 5: ${words}`);
+    expect(cell(5)?.className).toMatch(mood);
+    expect(cell(6)?.className).toMatch('jp-mod-busy');
   });
 
   it('stay in the order of Tab when the last ones are gone', () => {

@@ -4,7 +4,6 @@ import { ReactWidget, SidePanel } from '@jupyterlab/ui-components';
 import { DisposableSet } from '@lumino/disposable';
 import type { IDisposable } from '@lumino/disposable';
 import type { Message } from '@lumino/messaging';
-import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import type { AccordionPanel } from '@lumino/widgets';
 import React from 'react';
@@ -22,7 +21,6 @@ import { OtherPools, OtherPoolsSummary } from './others/otherPools';
 import { PoolSummary, PoolView } from './pool/poolView';
 import { QueueSection, QueueSummary } from './queue/queueSection';
 import { rememberSections, SECTIONS } from './sections';
-import type { ISection } from './sections';
 import type { IPanelServices } from './services';
 import {
   VariablesSection,
@@ -92,15 +90,17 @@ export class DistPanel extends SidePanel {
     });
     // JupyterLab 4.2 restores a panel that was behind another one with all sections folded.
     this._ready = Promise.all([uiState.ready, restored]);
-    void rememberSections(content, sections, uiState, this._ready);
+    void rememberSections(content, uiState, this._ready);
     model.changed.connect(this._foldNoGpus, this);
     current.changed.connect(this._follow, this);
     model.changed.connect(this._follow, this);
   }
 
-  /** Unfold the queue. */
+  /** Unfold the queue, and scroll to it. */
   showQueue(): void {
-    (this.content as AccordionPanel).expand(QUEUE);
+    const content = this.content as AccordionPanel;
+    content.expand(QUEUE);
+    content.widgets[QUEUE].node.scrollIntoView?.({ block: 'nearest' });
   }
 
   protected onActivateRequest(msg: Message): void {
@@ -163,7 +163,7 @@ export class DistPanel extends SidePanel {
 }
 
 /** A collapsible part of the panel; its summary stays visible when it is collapsed. */
-class Section extends ReactWidget implements ISection {
+class Section extends ReactWidget {
   constructor(
     title: string,
     private readonly _body: JSX.Element,
@@ -181,18 +181,6 @@ class Section extends ReactWidget implements ISection {
   /** To be placed into the title of the section. */
   readonly summary: HTMLElement;
 
-  /** Emitted when what it shows has become higher or lower. */
-  readonly grown = new Signal<this, void>(this);
-
-  get need(): number {
-    return this._content?.offsetHeight ?? 0;
-  }
-
-  dispose(): void {
-    this._observer.disconnect();
-    super.dispose();
-  }
-
   protected onAfterShow(msg: Message): void {
     super.onAfterShow(msg);
     this._watching ??= this._watch?.() ?? null;
@@ -206,7 +194,7 @@ class Section extends ReactWidget implements ISection {
 
   protected render(): JSX.Element {
     return (
-      <div ref={this._setContent} className="jp-dist-Body">
+      <div className="jp-dist-Body">
         <ErrorBoundary>
           {this._body}
           {createPortal(this._summary, this.summary)}
@@ -215,15 +203,5 @@ class Section extends ReactWidget implements ISection {
     );
   }
 
-  private readonly _setContent = (content: HTMLElement | null) => {
-    this._content = content;
-    this._observer.disconnect();
-    if (content) {
-      this._observer.observe(content);
-    }
-  };
-
-  private readonly _observer = new ResizeObserver(() => this.grown.emit());
-  private _content: HTMLElement | null = null;
   private _watching: IDisposable | null = null;
 }

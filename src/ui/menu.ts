@@ -20,13 +20,14 @@ export function below(owner: HTMLElement): IMenuPlace {
   return { owner, x: left, y: bottom };
 }
 
-/** Opens the menu of an element's first button at the pointer; with Shift, the browser's menu opens. */
+/** Opens the menu of an element, or of its first button, at the pointer; with Shift, the browser's menu opens. */
 export function onContextMenu(
   open: (place: IMenuPlace) => void
 ): MouseEventHandler<HTMLElement> {
   return event => {
-    const owner = event.currentTarget.querySelector('button');
-    if (owner && !event.shiftKey) {
+    const owner =
+      event.currentTarget.querySelector('button') ?? event.currentTarget;
+    if (!event.shiftKey) {
       event.preventDefault();
       event.stopPropagation();
       open({ owner, x: event.clientX, y: event.clientY });

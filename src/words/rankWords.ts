@@ -4,21 +4,35 @@ import { trans } from '../model/trans';
 import { isSilent, waitOf } from '../model/waiting';
 import { formatDuration, joinFacts } from './format';
 
-/** How a rank does, as it is drawn. */
+/** How a rank does, as `moods.tsx` draws it; `missing` is one that others wait for, or that differs from them. */
 export type Mood =
-  'starting' | 'idle' | 'busy' | 'waits' | 'silent' | 'dead' | 'ending';
+  | 'dead'
+  | 'silent'
+  | 'missing'
+  | 'waits'
+  | 'busy'
+  | 'idle'
+  | 'starting'
+  | 'ending';
 
-/** `isEnding`: its pool ends, so that a rank that is gone is no bad news. */
+/**
+ * `isEnding`: its pool ends, so that a rank that is gone is no bad news. `mark`: what is told of a rank that
+ * others wait for.
+ */
 export function moodOf(
   rank: IRank,
   reading: IRankReading,
-  isEnding: boolean
+  isEnding: boolean,
+  mark: string | null = null
 ): Mood {
   if (isEnding) {
     return 'ending';
   }
   if (isSilent(rank, reading)) {
     return 'silent';
+  }
+  if (mark !== null && rank.state !== 'dead') {
+    return 'missing';
   }
   return waitOf(rank, reading.usage) ? 'waits' : rank.state;
 }
@@ -44,11 +58,12 @@ export function sayState(
   rank: IRank,
   reading: IRankReading,
   isEnding: boolean,
-  now: number | null
+  now: number | null,
+  mark: string | null = null
 ): string {
   const { cell, exit, since } = rank;
   const wait = waitOf(rank, reading.usage);
-  switch (moodOf(rank, reading, isEnding)) {
+  switch (moodOf(rank, reading, isEnding, mark)) {
     case 'ending':
       return rank.state === 'dead' ? trans.__('stopped') : trans.__('stopping');
     case 'starting':
@@ -57,6 +72,8 @@ export function sayState(
       return trans.__('does not respond');
     case 'dead':
       return exit ? trans.__('dead: %1', exit) : trans.__('dead');
+    case 'missing':
+      return joinFacts([mark, sayState(rank, reading, isEnding, now)]);
     case 'waits':
       return joinFacts([
         trans.__('waits in %1', wait?.call),
@@ -83,5 +100,5 @@ export function sayState(
 
 /** Whether the words change as time goes by. */
 export function isTimed(mood: Mood): boolean {
-  return mood === 'busy' || mood === 'waits' || mood === 'idle';
+  return ['missing', 'waits', 'busy', 'idle'].includes(mood);
 }

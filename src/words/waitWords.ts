@@ -127,6 +127,45 @@ export function sayNotedWaitShortly({ verdict, wait }: INotedWait): string {
     : trans.__('ranks wait for each other');
 }
 
+/** What is told of the ranks that others wait for, or that differ, by rank: `did not join all_reduce #412`. */
+export function sayMarks({
+  verdict,
+  wait
+}: INotedWait): ReadonlyMap<number, string> {
+  const { ranks, mark } = verdict
+    ? { ranks: verdict.ranks, mark: markOf(verdict) }
+    : wait?.absences.length
+      ? markAbsent(wait)
+      : { ranks: [], mark: null };
+  return new Map(mark === null ? [] : ranks.map(rank => [rank, mark]));
+}
+
+function markAbsent(wait: ILongWait): { ranks: number[]; mark: string } {
+  const { ranks, mayCome } = blamed(wait);
+  return { ranks, mark: sayNotJoined(nameCall(wait.waits[0]), mayCome) };
+}
+
+function markOf({ kind, op }: IVerdict): string | null {
+  switch (kind) {
+    case 'never_joined':
+      return sayNotJoined(op, false);
+    case 'not_joined_yet':
+      return sayNotJoined(op, true);
+    case 'mismatch':
+      return trans.__('differs from the other ranks');
+    case 'message':
+      return trans.__('does not take part');
+    default:
+      return null;
+  }
+}
+
+function sayNotJoined(call: string | null, mayCome: boolean): string {
+  return mayCome
+    ? trans.__('has not joined %1 yet', call)
+    : trans.__('did not join %1', call);
+}
+
 /** Whom the longest wait is for. Ranks that are busy may still come: others are to blame, if there are any. */
 function blamed({ waits, absences }: ILongWait): {
   ranks: number[];

@@ -201,7 +201,8 @@ test('a failed start says why', async ({ page, panel, notebooks }) => {
 
   await panel.button('Copy').click();
   await expect(panel.button('Copied')).toBeVisible();
-  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(
+  // All of it, of which the panel shows the end.
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toContain(
     await log.innerText()
   );
 

@@ -25,6 +25,11 @@ export class PretendedPool {
     await page.routeWebSocket(/jupyter-dist\/stream/, socket => {
       pretended._socket = socket;
       const server = socket.connectToServer();
+      socket.onMessage(message => {
+        server.send(message);
+        // A page that looks at other things has forgotten what it was told of the ranks.
+        pretended._said.forEach(one => pretended._send(one));
+      });
       server.onMessage(message => {
         const said = JSON.parse(String(message));
         if (said.type === 'gpus') {

@@ -23,9 +23,11 @@ export class Panel {
     this.gpus = this.root.getByRole('region', { name: 'GPUs Section' });
     this.form = this.pool.getByRole('form', { name: 'Start ranks' });
     this.stepper = this.form.getByRole('spinbutton', { name: 'Ranks' });
+    // More than 8 are squares in a grid.
     this.tiles = this.pool
-      .getByRole('list', { name: 'Ranks' })
-      .getByRole('listitem');
+      .getByRole('list', { name: 'Ranks', exact: true })
+      .getByRole('listitem')
+      .or(this.pool.getByRole('option'));
   }
 
   readonly root: Locator;

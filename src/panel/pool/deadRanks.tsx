@@ -1,5 +1,5 @@
 import { Button } from '@jupyterlab/ui-components';
-import React, { useLayoutEffect, useRef } from 'react';
+import React from 'react';
 
 import { deadRanks } from '../../model/contract';
 import type { IPool } from '../../model/contract';
@@ -12,7 +12,7 @@ import { listRanks } from '../../words/format';
 import { sayDeaths, sayRestartDead } from '../../words/poolState';
 import type { IPanelServices } from '../services';
 
-/** What ranks that died wrote last, and how to go on without losing the others' variables. */
+/** Which ranks died, and how to go on without losing the others' variables. */
 export function DeadRanks(
   props: IPanelServices & { pool: IPool }
 ): JSX.Element | null {
@@ -27,18 +27,8 @@ export function DeadRanks(
     return null;
   }
   return (
-    // Only the sentence is read out at once, and not all that a rank wrote.
     <div ref={note} className="jp-dist-Note jp-mod-error">
       <p role="alert">{sayDeaths(pool)}</p>
-      {dead
-        .filter(({ stderr }) => stderr.length)
-        .map(({ rank, stderr }) => (
-          <LastLines
-            key={rank}
-            label={trans.__('Last lines of rank %1', rank)}
-            log={stderr.join('\n')}
-          />
-        ))}
       <Button
         small
         className="jp-mod-primary"
@@ -73,20 +63,34 @@ export function DeadRanks(
   );
 }
 
+/** What the ranks that died wrote last. */
+export function LastLinesOfDead({ pool }: { pool: IPool }): JSX.Element {
+  return (
+    <>
+      {deadRanks(pool)
+        .filter(({ stderr }) => stderr.length)
+        .map(({ rank, stderr }) => (
+          <LastLines
+            key={rank}
+            label={trans.__('Last lines of rank %1', rank)}
+            log={stderr.join('\n')}
+          />
+        ))}
+    </>
+  );
+}
+
+/** The end of a log, where the error stands, needs no scroll bar of its own. */
+const MOST_LINES = 12;
+
 interface ILastLinesProps {
   log: string;
   label?: string;
 }
 
-/** What stderr said, scrolled to its end: there stands the error. */
+/** What stderr said at its end; all of it can be copied. */
 export function LastLines(props: ILastLinesProps): JSX.Element {
   const { log } = props;
-  const box = useRef<HTMLPreElement>(null);
-  useLayoutEffect(() => {
-    if (box.current) {
-      box.current.scrollTop = box.current.scrollHeight;
-    }
-  }, [log]);
   const label = props.label ?? trans.__('Last lines of stderr');
   return (
     <div className="jp-dist-LogBox">
@@ -94,8 +98,8 @@ export function LastLines(props: ILastLinesProps): JSX.Element {
         <span className="jp-dist-quiet">{label}</span>
         <CopyButton text={log} />
       </div>
-      <pre ref={box} className="jp-dist-Log" tabIndex={0} aria-label={label}>
-        {log}
+      <pre className="jp-dist-Log" aria-label={label}>
+        {log.split('\n').slice(-MOST_LINES).join('\n')}
       </pre>
     </div>
   );

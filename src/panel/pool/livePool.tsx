@@ -18,11 +18,16 @@ export function LivePool(props: IPanelServices & { pool: IPool }): JSX.Element {
   // While ranks are replaced, the others stay where they are.
   const isStarting =
     state === 'PENDING' || (state === 'CONFIGURING' && started === null);
-  return (
+  const note = orphaned !== null && state !== 'COMPLETING' && (
+    <OrphanNote {...props} />
+  );
+  return isStarting ? (
     <>
-      {orphaned !== null && state !== 'COMPLETING' && <OrphanNote {...props} />}
-      {isStarting ? <StartingPool {...props} /> : <RunningPool {...props} />}
+      {note}
+      <StartingPool {...props} />
     </>
+  ) : (
+    <RunningPool {...props}>{note}</RunningPool>
   );
 }
 

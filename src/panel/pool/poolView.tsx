@@ -22,15 +22,18 @@ import { Offers } from './offers';
 /** The pool of the current notebook, in whatever state it is. */
 export function PoolView(services: IPanelServices): JSX.Element {
   // What goes, or is disabled, goes with these.
-  useModel(services.current, ({ pool }) => pool);
+  const pool = useModel(services.current, ({ pool }) => pool);
   useModel(services.current, ({ error }) => error);
+  // Above the tiles of ranks, but below the form, whose buttons it is about.
+  const isRunning = pool?.state === 'RUNNING';
   return (
     <div ref={useFocusHandOff()} className="jp-dist-Contents">
       <ConnectionNote {...services} />
       {!useModel(services.model, hasNothingToShow) && (
         <>
+          {isRunning && <ErrorNote {...services} />}
           <Content {...services} />
-          <ErrorNote {...services} />
+          {!isRunning && <ErrorNote {...services} />}
           <AgentCalls {...services} />
         </>
       )}

@@ -35,16 +35,20 @@ import { RankList } from '../ranks/rankList';
 import { openPoolMenu } from '../ranks/rankMenu';
 import { gpuOf } from '../ranks/rankUse';
 import type { IPanelServices } from '../services';
-import { DeadRanks } from './deadRanks';
+import { DeadRanks, LastLinesOfDead } from './deadRanks';
 import { IdleNote } from './idleNote';
 
 type Props = IPanelServices & { pool: IPool };
 
-/** A running or stopping pool: its state, its buttons and its ranks. */
-export function RunningPool(props: Props): JSX.Element {
-  const { pool, model, current, commands, uiState } = props;
+/** A running or stopping pool: its state and what is wrong, its buttons and its ranks. */
+export function RunningPool(
+  props: Props & { children: React.ReactNode }
+): JSX.Element {
+  const { children, pool, model, current, commands, uiState } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);
   const isRunning = pool.state === 'RUNNING';
+  // Two notes would leave little room where they stay in sight.
+  const isDead = isRunning && deadRanks(pool).length > 0;
   const interruptedAt = useModel(model, model => model.interruptedAt(pool.id));
   const silent = useModel(
     model.telemetry,
@@ -69,28 +73,34 @@ export function RunningPool(props: Props): JSX.Element {
   );
   return (
     <>
-      <div className="jp-dist-StateLine">
-        {isRunning ? (
-          interruptedAt !== null ? (
-            <StatePill kind="wait" label={trans.__('Interrupting…')} />
-          ) : deadRanks(pool).length ? (
-            <StatePill kind="error" label={countDead(pool)} />
-          ) : silent > 0 ? (
-            <StatePill kind="error" label={countSilent(silent)} />
+      <div className="jp-dist-PoolTop">
+        <div className="jp-dist-StateLine">
+          {isRunning ? (
+            interruptedAt !== null ? (
+              <StatePill kind="wait" label={trans.__('Interrupting…')} />
+            ) : isDead ? (
+              <StatePill kind="error" label={countDead(pool)} />
+            ) : silent > 0 ? (
+              <StatePill kind="error" label={countSilent(silent)} />
+            ) : (
+              <StatePill kind="ok" label={trans.__('Running')} />
+            )
+          ) : pool.state === 'CONFIGURING' ? (
+            <StatePill kind="wait" label={trans.__('Replacing ranks')} />
           ) : (
-            <StatePill kind="ok" label={trans.__('Running')} />
-          )
-        ) : pool.state === 'CONFIGURING' ? (
-          <StatePill kind="wait" label={trans.__('Replacing ranks')} />
-        ) : (
-          <StatePill kind="wait" label={trans.__('Stopping')} />
-        )}
-        <MenuButton
-          label={trans.__('Menu of the pool')}
-          open={place => openPoolMenu(props, pool.id, place)}
-        />
-        {isRunning && <Activity {...props} interruptedAt={interruptedAt} />}
+            <StatePill kind="wait" label={trans.__('Stopping')} />
+          )}
+          <MenuButton
+            label={trans.__('Menu of the pool')}
+            open={place => openPoolMenu(props, pool.id, place)}
+          />
+          {isRunning && <Activity {...props} interruptedAt={interruptedAt} />}
+        </div>
+        {children}
+        {isRunning && <DeadRanks {...props} />}
+        {!isDead && <WaitNote {...props} />}
       </div>
+      {isDead && <WaitNote {...props} />}
       <PoolFacts {...props} />
       <div
         className="jp-dist-Actions"
@@ -120,8 +130,7 @@ export function RunningPool(props: Props): JSX.Element {
       <OtherUsers {...props} />
       <IdleNote {...props} />
       <RankList {...props} />
-      <WaitNote {...props} />
-      {isRunning && <DeadRanks {...props} />}
+      {isRunning && <LastLinesOfDead pool={pool} />}
       <Notices of={pool.id} notices={pool.notices} uiState={uiState} />
     </>
   );
@@ -140,7 +149,7 @@ function PoolFacts({ pool, model }: Props): JSX.Element {
     return memory ? formatBytes(memory) : '';
   });
   return (
-    <p className="jp-dist-PoolFacts jp-dist-quiet">
+    <p className="jp-dist-quiet">
       {joinFacts([
         sayNodes(pool),
         isOnGpus ? sayPlacement(pool.placement) : trans.__('on the CPU'),

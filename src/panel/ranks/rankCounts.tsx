@@ -2,36 +2,34 @@ import React from 'react';
 
 import type { IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
-import { trans } from '../../model/trans';
 import { isSame, useModel } from '../../ui/useModel';
 import { moodOf } from '../../words/rankWords';
 import type { Mood } from '../../words/rankWords';
-import { MoodShape } from './rankCell';
+import { MOODS, MoodShape } from './moods';
+import type { Marks } from './rankTile';
 
-const ORDER: Mood[] = [
-  'dead',
-  'silent',
-  'waits',
-  'busy',
-  'idle',
-  'starting',
-  'ending'
-];
+const ORDER = Object.keys(MOODS) as Mood[];
 
 interface IRankCountsProps {
   pool: IPool;
   telemetry: ITelemetry;
+  marks: Marks;
 }
 
 /** How many ranks do what, which is also what the shapes in the grid mean. */
 export function RankCounts(props: IRankCountsProps): JSX.Element {
-  const { pool, telemetry } = props;
+  const { pool, telemetry, marks } = props;
   const isEnding = pool.state !== 'RUNNING';
   const counts = useModel(
     telemetry,
     telemetry => {
       const moods = pool.ranks.map(rank =>
-        moodOf(rank, telemetry.rank(pool.id, rank.rank), isEnding)
+        moodOf(
+          rank,
+          telemetry.rank(pool.id, rank.rank),
+          isEnding,
+          marks.get(rank.rank)
+        )
       );
       return ORDER.map(mood => moods.filter(found => found === mood).length);
     },
@@ -43,29 +41,10 @@ export function RankCounts(props: IRankCountsProps): JSX.Element {
         count === 0 ? null : (
           <span key={ORDER[index]}>
             <MoodShape mood={ORDER[index]} />
-            {sayMood(ORDER[index], count)}
+            {MOODS[ORDER[index]].count(count)}
           </span>
         )
       )}
     </p>
   );
-}
-
-function sayMood(mood: Mood, count: number): string {
-  switch (mood) {
-    case 'dead':
-      return trans.__('%1 dead', count);
-    case 'silent':
-      return trans._n('%1 does not respond', '%1 do not respond', count);
-    case 'waits':
-      return trans._n('%1 waits', '%1 wait', count);
-    case 'busy':
-      return trans.__('%1 busy', count);
-    case 'idle':
-      return trans.__('%1 idle', count);
-    case 'starting':
-      return trans.__('%1 starting', count);
-    case 'ending':
-      return trans.__('%1 stopping', count);
-  }
 }

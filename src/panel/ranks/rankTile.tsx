@@ -21,7 +21,10 @@ import {
   sayState
 } from '../../words/rankWords';
 import { openRankMenu } from './rankMenu';
-import { RankUse } from './rankUse';
+import { RankLoad, RankUse } from './rankUse';
+
+/** What is told of the ranks that others wait for. */
+export type Marks = ReadonlyMap<number, string>;
 
 /** These change only when the rank does, so that news of other ranks cause no rerender. */
 export interface IRankProps {
@@ -29,6 +32,8 @@ export interface IRankProps {
   rank: IRank;
   /** Whether the pool ends, so that a rank that is gone is no bad news. */
   isEnding: boolean;
+  /** What is told of it if others wait for it. */
+  mark: string | null;
   /** Seconds that a curve reaches back. */
   span: number;
   telemetry: ITelemetry;
@@ -38,9 +43,9 @@ export interface IRankProps {
 
 /** One rank: its device, its state, its load and its menu. */
 export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
-  const { poolId, rank, isEnding, telemetry } = props;
+  const { poolId, rank, isEnding, mark, telemetry } = props;
   const mood = useModel(telemetry, telemetry =>
-    moodOf(rank, telemetry.rank(poolId, rank.rank), isEnding)
+    moodOf(rank, telemetry.rank(poolId, rank.rank), isEnding, mark)
   );
   const name = nameOf(rank);
   const open = (place: IMenuPlace) =>
@@ -74,6 +79,7 @@ export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
           {placeOf(rank)}
         </span>
       </div>
+      <RankLoad {...props} />
       <div className="jp-dist-RankTile-state">
         <Words {...props} />
       </div>
@@ -88,13 +94,13 @@ export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
 });
 
 function TimedWords(props: IRankProps): JSX.Element {
-  const { poolId, rank, isEnding, telemetry, clock } = props;
+  const { poolId, rank, isEnding, mark, telemetry, clock } = props;
   const reading = telemetry.rank(poolId, rank.rank);
-  return <>{sayState(rank, reading, isEnding, useNow(clock))}</>;
+  return <>{sayState(rank, reading, isEnding, useNow(clock), mark)}</>;
 }
 
 function FixedWords(props: IRankProps): JSX.Element {
-  const { poolId, rank, isEnding, telemetry } = props;
+  const { poolId, rank, isEnding, mark, telemetry } = props;
   const reading = telemetry.rank(poolId, rank.rank);
-  return <>{sayState(rank, reading, isEnding, null)}</>;
+  return <>{sayState(rank, reading, isEnding, null, mark)}</>;
 }

@@ -9,53 +9,63 @@ import { useModel } from '../../ui/useModel';
 import { formatBytes, namePid } from '../../words/format';
 import type { IRankProps } from './rankTile';
 
-/** The load of a rank's GPU, or of its process on the CPU, and its memory; the child is the menu's button. */
-export function RankUse(
-  props: IRankProps & { children: React.ReactNode }
-): JSX.Element {
-  const { poolId, rank, span, telemetry, children } = props;
-  const { usage, curve } = useModel(telemetry, telemetry =>
-    telemetry.rank(poolId, rank.rank)
+/** The load of a rank's GPU, or of its process on the CPU. */
+export function RankLoad(props: IRankProps): JSX.Element {
+  const { poolId, rank, span, telemetry } = props;
+  const curve = useModel(
+    telemetry,
+    telemetry => telemetry.rank(poolId, rank.rank).curve
   );
   const gpu = gpuOf(rank);
   const load = useModel(telemetry, () => loadOf(props));
   return (
-    <>
-      <div className="jp-dist-RankTile-load">
-        {gpu ? (
-          <Bar value={load} rank={rank.rank} />
-        ) : (
-          <Sparkline
-            label={trans.__('CPU use of rank %1 until now', rank.rank)}
-            curve={curve}
-            span={span}
-            rank={rank.rank}
-          />
-        )}
-        <Percent
-          label={
-            gpu
-              ? trans.__('Utilization of the GPU of rank %1', rank.rank)
-              : trans.__('CPU use of rank %1', rank.rank)
-          }
-          title={
-            gpu
-              ? trans.__('Share of time a CUDA kernel was running')
-              : trans.__('100 % is one core')
-          }
-          value={load}
-        >
-          {load !== null && trans.__('%1 %', Math.round(load))}
-        </Percent>
-      </div>
-      <div className="jp-dist-RankTile-use jp-dist-quiet">
-        <span>
-          {usage && <Memory rank={rank} usage={usage} />}
-          {rank.pid !== null && <span>{namePid(rank.pid)}</span>}
-        </span>
-        {children}
-      </div>
-    </>
+    <div className="jp-dist-RankTile-load">
+      {gpu ? (
+        <Bar value={load} rank={rank.rank} />
+      ) : (
+        <Sparkline
+          label={trans.__('CPU use of rank %1 until now', rank.rank)}
+          curve={curve}
+          span={span}
+          rank={rank.rank}
+        />
+      )}
+      <Percent
+        label={
+          gpu
+            ? trans.__('Utilization of the GPU of rank %1', rank.rank)
+            : trans.__('CPU use of rank %1', rank.rank)
+        }
+        title={
+          gpu
+            ? trans.__('Share of time a CUDA kernel was running')
+            : trans.__('100 % is one core')
+        }
+        value={load}
+      >
+        {load !== null && trans.__('%1 %', Math.round(load))}
+      </Percent>
+    </div>
+  );
+}
+
+/** A rank's memory and process; the child is the menu's button. */
+export function RankUse(
+  props: IRankProps & { children: React.ReactNode }
+): JSX.Element {
+  const { poolId, rank, telemetry, children } = props;
+  const usage = useModel(
+    telemetry,
+    telemetry => telemetry.rank(poolId, rank.rank).usage
+  );
+  return (
+    <div className="jp-dist-RankTile-use jp-dist-quiet">
+      <span>
+        {usage && <Memory rank={rank} usage={usage} />}
+        {rank.pid !== null && <span>{namePid(rank.pid)}</span>}
+      </span>
+      {children}
+    </div>
   );
 }
 
