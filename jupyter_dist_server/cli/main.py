@@ -39,6 +39,7 @@ COMMANDS = {
     "undrain": ("close_gpus", "Let new work have drained GPUs again."),
     "reserve": ("close_gpus", "Keep GPUs free for some users for a time; for administrators."),
     "reservations": ("close_gpus", "Show reserved and drained GPUs, or end reservations."),
+    "mcp": ("mcp", "Give a coding agent tools for ranks and jobs, by a running Jupyter server."),
     "doctor": ("doctor", "Find what threatens jobs on this machine."),
     "service": ("service", "Have waiting jobs start after a restart of the machine."),
     "aliases": ("aliases.print_aliases", "Print the words of gflow or Slurm, for a shell."),
@@ -116,14 +117,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = _run(getattr(module, argv[0]), argv[1:])
             sys.stdout.flush()
             return code
+        if argv and not name and not argv[0].startswith("-"):
+            raise _unknown(argv[0], None)
         if name:  # the parsers of all others would take as long as the command
             sentences = {name: sentences[name]}
         parser = _build(sentences, {name: options_of(name)} if name else {})
         options, unknown = parser.parse_known_args(argv)
         if unknown:
-            program = f"jdist {name}" if name else "jdist"
-            message = f"{program} does not know “{unknown[0]}”."
-            raise DistError("bad_option", message, f"See {program} -h.")
+            raise _unknown(unknown[0], name)
         if options.version:
             from ..common.version import version
 
@@ -151,6 +152,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         _print_no_more()
         print(f"jdist: Nothing more can be written: {error.strerror}.", file=sys.stderr)
         return 2
+
+
+def _unknown(word: str, name: str | None) -> DistError:
+    from ..common.nearest_name import did_you_mean, option_names
+    from ..jobs.submit.job_options import Parser
+
+    if name is None:
+        near = did_you_mean(word, COMMANDS)
+        return DistError("bad_option", f"jdist has no command “{word}”.", f"{near}See jdist -h.")
+    parser = Parser()
+    options_of(name)(parser)
+    near = did_you_mean(word, option_names(parser))
+    message = f"jdist {name} does not know “{word}”."
+    return DistError("bad_option", message, f"{near}See jdist {name} -h.")
 
 
 def _print_no_more() -> None:

@@ -36,6 +36,8 @@ class DiscoveryFile(msgspec.Struct, frozen=True):
     certfile: str
     """The server's own certificate; empty without TLS."""
     process: ProcessRef
+    root: str = ""
+    """The folder that it shows."""
 
 
 _decode: Callable[[bytes], DiscoveryFile] = reader(DiscoveryFile)
@@ -55,7 +57,9 @@ def write_discovery_file(serverapp: Any, secret: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     process = ProcessRef.of(os.getpid())
-    content = DiscoveryFile(local_url(serverapp), secret, serverapp.certfile or "", process)
+    content = DiscoveryFile(
+        local_url(serverapp), secret, serverapp.certfile or "", process, serverapp.root_dir
+    )
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "wb") as file:
         file.write(msgspec.json.encode(content))

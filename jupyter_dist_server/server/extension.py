@@ -33,6 +33,8 @@ from ..pools.reports.rank_variables import RankVariables
 from .gpus.gpu_messages import GpuFeed
 from .gpus.prometheus import GpuCollector
 from .jobs.job_news import JobFeed
+from .mcp.agent_calls import AgentCalls
+from .mcp.pool_tools import Runs
 from .pools.shared_clients import Clients
 from .pools.start_form import ClusterQuestion
 from .pools_of_kernels import end_orphans, follow_files, follow_kernels, kernel_processes
@@ -123,6 +125,13 @@ class JupyterDistApp(ExtensionApp):
         driver itself, or a desktop. inf counts the processes alone that the driver lists. The
         default is JUPYTER_DIST_UNSEEN_MEMORY in the server's environment, or 512.""",
     )
+    mcp = CaselessStrEnum(
+        ["off", "read", "all"],
+        "all",
+        config=True,
+        help="""Which tools coding agents have at jupyter-dist/mcp, and by jdist mcp: none, those
+        that only read, or all. Like REST, they need Jupyter's authentication and authorization.""",
+    )
     let_kernels_find_us = Bool(
         True,
         config=True,
@@ -173,6 +182,10 @@ class JupyterDistApp(ExtensionApp):
             jupyter_dist_variables=RankVariables(),
             jupyter_dist_gpus=self._gpus,
             jupyter_dist_jobs=JobFeed(),
+            jupyter_dist_mcp=self.mcp,
+            jupyter_dist_mcp_calls={},
+            jupyter_dist_agent_calls=AgentCalls(),
+            jupyter_dist_mcp_runs=Runs(),
             jupyter_dist_tasks=tasks,
             jupyter_dist_start_timeout=self.start_timeout,
             jupyter_dist_cluster=ClusterQuestion(self.engine, tasks),

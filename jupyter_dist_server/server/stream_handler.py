@@ -21,14 +21,17 @@ from .base_handlers import KernelAuthMixin, read_json
 from .gpus.gpu_messages import GpuFeed
 from .jobs.job_handler_base import JobHandlerBase
 from .jobs.job_news import JobNews
+from .mcp.agent_calls import AgentCalls
 
 FRAME_INTERVAL = 0.03
 """Least seconds between two states of one pool."""
 TIME_INTERVAL = 10.0
 """Seconds between two `time` frames, by which clients notice a lost connection."""
 
-_WATCHABLE = ("gpus", "pcie", "cells", "jobs")
+_WATCHABLE = ("gpus", "pcie", "cells", "agents", "jobs")
 """`"pcie"` means the rates of PCIe and NVLink: each reading takes 20 ms."""
+_OTHERS = {"cells", "agents"}
+"""These are no metrics of GPUs."""
 _KINDS = ("gpus", "history", "usage", "processes")
 """In the order of sending; samples come last, as they need the others."""
 
@@ -54,7 +57,8 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
         self._news = asyncio.Event()
         settings = self.settings
         feed, cells = settings["jupyter_dist_gpus"], settings["jupyter_dist_cells"]
-        self._viewer = Viewer(feed, cells, self._news.set)
+        calls = settings["jupyter_dist_agent_calls"]
+        self._viewer = Viewer(feed, cells, calls, self._news.set)
         self._jobs: JobNews | None = None
         self._stop_listening = self.manager.listen(self._on_change, self._on_removal)
         self._sender = asyncio.create_task(self._send())
@@ -151,7 +155,7 @@ def _read_watch(message: str | bytes) -> frozenset[str]:
         raise DistError(
             "bad_request",
             "A message to the stream must be a JSON object with “watch” only.",
-            'Send {"watch": ["gpus"]}, also with "pcie", "cells" or "jobs", or {"watch": []}.',
+            'Send {"watch": ["gpus"]}; there are "pcie", "cells", "agents" and "jobs" too.',
             field="watch",
         )
     return frozenset(map(str, watch))
@@ -164,9 +168,12 @@ class Viewer:
     there may be new ones.
     """
 
-    def __init__(self, feed: GpuFeed, cells: CellHistory, news: Callable[[], None]) -> None:
+    def __init__(
+        self, feed: GpuFeed, cells: CellHistory, calls: AgentCalls, news: Callable[[], None]
+    ) -> None:
         self._feed = feed
         self._cells = cells
+        self._calls = calls
         self._news = news
         self._watch: frozenset[str] = frozenset()
         self._releases: list[Callable[[], None]] = []
@@ -180,30 +187,34 @@ class Viewer:
         former, self._releases = self._releases, []
         self._watch = watch
         self._seen, self._tick = {}, 0
-        if metrics := watch - {"cells"}:
+        if metrics := watch - _OTHERS:
             # Before the former interest ends, so that nothing is stopped in between.
             want = self._feed.telemetry.want("gpus", *(metrics - {"gpus"}))
             self._releases = [want, self._feed.listen(self._news)]
+        if "agents" in watch:
+            self._releases.append(self._calls.listen(self._news))
         for release in former:
             release()
         self._news()
 
     async def take(self) -> list[bytes]:
         """Return the new frames."""
-        return [*self._cell_news(), *await self._gpu_news()]
+        news: dict[str, CellHistory | AgentCalls] = {"cells": self._cells, "agents": self._calls}
+        said = [frame for kind, source in news.items() for frame in self._news_of(kind, source)]
+        return [*said, *await self._gpu_news()]
 
-    def _cell_news(self) -> list[bytes]:
-        seen, version = self._seen.get("cells"), self._cells.version
-        if "cells" not in self._watch or seen == version:
+    def _news_of(self, kind: str, source: CellHistory | AgentCalls) -> list[bytes]:
+        seen, version = self._seen.get(kind), source.version
+        if kind not in self._watch or seen == version:
             return []
-        self._seen["cells"] = version
-        news = {"type": "cells", "complete": seen is None, "cells": self._cells.since(seen or 0)}
+        self._seen[kind] = version
+        news = {"type": kind, "complete": seen is None, kind: source.since(seen or 0)}
         return [msgspec.json.encode(news)]
 
     async def _gpu_news(self) -> list[bytes]:
         """Return the new frames about GPUs, which clients share."""
         watch, frames = self._watch, self._feed.frames
-        if "gpus" not in frames or not watch - {"cells"}:
+        if "gpus" not in frames or not watch - _OTHERS:
             return []
         links = "pcie" in watch
         history = b""

@@ -34,12 +34,14 @@ def disagreement(group: str, evidence: Evidence) -> tuple[str, list[int]]:
 
     torch names the groups of `new_group` by a counter, so ranks that pass different lists have
     different groups of one name: https://docs.pytorch.org/docs/stable/distributed.html#groups.
+    Lists without a common rank have one name after `split_group` too, and are no mistake there.
     """
     groups = {r: own for r, found in evidence.items() if (own := found.groups.get(group))}
+    by_new_group = any(found.making == group for found in evidence.values())
     for rank, own in groups.items():
-        for other in own.ranks:
+        for other in groups if by_new_group else own.ranks:
             theirs = groups.get(other)
-            if theirs and theirs.ranks and theirs.ranks != own.ranks:
+            if theirs and theirs.ranks and own.ranks and theirs.ranks != own.ranks:
                 what = f"{own.name or group}: rank {rank} has made it of {name_ranks(own.ranks)}"
                 return f"{what}, rank {other} of {name_ranks(theirs.ranks)}", [rank, other]
     return "", []

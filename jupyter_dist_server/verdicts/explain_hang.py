@@ -81,7 +81,8 @@ def explain_hang(
         if wait.others:
             return _mismatch(wait)
     for wait in waits:
-        said, ranks = disagreement(wait.group, evidence) if wait.group else ("", [])
+        names = [wait.group, *(evidence[rank].making for rank in wait.joined)]
+        said, ranks = next(filter(any, (disagreement(n, evidence) for n in names if n)), ("", []))
         if said:
             sentence = f"The ranks disagree on who is in group {said}."
             return _verdict("mismatch", sentence, ranks, True, wait, [INTERRUPT], _MEMBERS)

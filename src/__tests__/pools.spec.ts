@@ -67,6 +67,22 @@ describe('PoolsModel', () => {
     await until(() => current.pool === null);
   });
 
+  it('shows what agents have called, the last call first', async () => {
+    const call = (id: number, ended: number | null) => ({
+      ...{ id, agent: 'a', tool: 'pool', pool: null, what: '' },
+      ...{ begun: 1, ended, failed: false }
+    });
+    const push = (complete: boolean, ...agents: ReturnType<typeof call>[]) =>
+      server.push({ type: 'agents', complete, agents });
+    push(true, call(1, 2), call(2, null));
+    await until(() => model.agentCalls.length === 2);
+    push(false, call(2, 3), call(3, null));
+    await until(() => model.agentCalls.length === 3);
+    expect(model.agentCalls).toEqual([call(3, null), call(2, 3), call(1, 2)]);
+    push(true);
+    await until(() => !model.agentCalls.length);
+  });
+
   it('keeps a rank that did not change as it is', async () => {
     server.push({ type: 'pool', pool: makePool() });
     await until(() => current.pool !== null);

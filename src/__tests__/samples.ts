@@ -90,6 +90,7 @@ export function makeModel(changes: Changes = {}): IFakeModel {
     nodes: {},
     allGpus: allGpus(changes.gpus ?? null, changes.nodes),
     gpusError: null,
+    agentCalls: [],
     telemetry: makeTelemetry(),
     queue: new FakeQueue(),
     notebook: {

@@ -216,6 +216,22 @@ export interface ILog {
   lines: string[];
 }
 
+/** One call of a tool by a coding agent. */
+export interface IAgentCall {
+  id: number;
+  /** What it calls itself. */
+  agent: string;
+  tool: string;
+  pool: string | null;
+  /** The code that it runs; of other tools, the arguments. */
+  what: string;
+  /** Unix seconds. */
+  begun: number;
+  /** Null until it is answered. */
+  ended: number | null;
+  failed: boolean;
+}
+
 export type StreamMessage =
   | {
       type: 'pools';
@@ -226,6 +242,7 @@ export type StreamMessage =
   | { type: 'pool'; pool: IPool }
   | { type: 'pool_removed'; id: string }
   | { type: 'time'; time: number }
+  | { type: 'agents'; complete: boolean; agents: IAgentCall[] }
   | ICellsMessage
   | IJobsMessage
   | TelemetryMessage;

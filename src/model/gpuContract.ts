@@ -217,4 +217,4 @@ export type TelemetryMessage =
   | IUsageMessage;
 
 /** What a client can look at. */
-export type Topic = 'gpus' | 'pcie' | 'cells' | 'jobs';
+export type Topic = 'gpus' | 'pcie' | 'cells' | 'agents' | 'jobs';

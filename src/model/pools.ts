@@ -6,6 +6,7 @@ import { allGpus } from './cards';
 import { asApiError } from './restClient';
 import type { Client } from './restClient';
 import type {
+  IAgentCall,
   IApiError,
   IPool,
   IRestartChoice,
@@ -24,6 +25,9 @@ import type { ITelemetry } from './telemetry';
 import { LOAD, MAX_RANKS } from './tokens';
 import type { Connection } from './tokens';
 import { trans } from './trans';
+
+/** As many calls of agents are shown. */
+const MOST_CALLS = 50;
 
 /** What the server is asked about pools; all reject with an `IApiError`. */
 export type PoolRequests = Pick<
@@ -59,6 +63,8 @@ export class PoolsModel {
   allGpus: readonly IGpu[] = [];
   /** Why the GPUs could not be listed. */
   gpusError: IApiError | null = null;
+  /** What coding agents have called, the last one first; another object after each change. */
+  agentCalls: readonly IAgentCall[] = [];
   /** Seconds after which ranks wait too long for another one. */
   waitLimit = 10;
 
@@ -235,6 +241,9 @@ export class PoolsModel {
           [...this.pools].filter(([id]) => id !== message.id)
         );
         break;
+      case 'agents':
+        this._keepCalls(message.agents, message.complete);
+        break;
       case 'time':
         correctServerTime(message.time);
         return;
@@ -276,6 +285,16 @@ export class PoolsModel {
     this.nodes = nodes;
     this.allGpus = allGpus(inventory, nodes);
     this.gpusError = null;
+  }
+
+  private _keepCalls(calls: IAgentCall[], complete: boolean): void {
+    const known = complete ? [] : this.agentCalls;
+    const others = known.filter(
+      ({ id }) => !calls.some(call => call.id === id)
+    );
+    this.agentCalls = [...calls, ...others]
+      .sort((a, b) => b.id - a.id)
+      .slice(0, MOST_CALLS);
   }
 
   private async _onConnection(): Promise<void> {

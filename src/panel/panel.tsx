@@ -117,6 +117,7 @@ export class DistPanel extends SidePanel {
     if (!this._watching) {
       this._watching = new DisposableSet();
       this._watching.add(this._services.model.telemetry.watch('gpus'));
+      this._watching.add(this._services.model.telemetry.watch('agents'));
       this._watching.add(this._services.model.queue.watch('all'));
     }
     this._follow();

@@ -199,3 +199,19 @@ def test_a_name_that_looks_like_a_pattern_names_its_job_alone(queue: Queue) -> N
 
     assert named("lr[1]") == ["lr[1]"] and named("lr*") == ["lr*"]
     assert named("lr?") == ["lr1", "lr*", "lr2"] and named("l*2") == ["lr2"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("canel 12", "jdist has no command “canel”. Did you mean cancel? See jdist -h."),
+        ("frobnicate", "jdist has no command “frobnicate”. See jdist -h."),
+        ("submit --gpsu 2 ls", "does not know “--gpsu”. Did you mean --gpus? See jdist submit -h."),
+        (
+            "queue --user_s=a",
+            "does not know “--user_s=a”. Did you mean --user? See jdist queue -h.",
+        ),
+    ],
+)
+def test_a_wrong_name_is_told_the_nearest_one(queue: Queue, words: str, said: str) -> None:
+    assert said in queue.run(*words.split(), code=2)

@@ -178,10 +178,10 @@ async def test_a_hang_is_noticed_and_repaired(fake_nvml: State) -> None:
 
 async def test_a_driver_that_hangs_from_the_start(fake_nvml: State) -> None:
     fake_nvml.write(gpus=2, hang="INIT")
-    async with sampling("gpus", factor=0.01, pauses=(0.1, 0.2)) as telemetry:
-        # On a busy machine, the first processes may be slow to start.
+    # Even on a busy machine, the process asks the driver within this time.
+    async with sampling("gpus", factor=0.1, pauses=(0.1, 0.2)) as telemetry:
         await until(lambda: "persistence mode" in (telemetry.trouble or ""), "the trouble")
-        assert "The NVIDIA driver has not responded for 0.6 s" in plain(telemetry.trouble)
+        assert "The NVIDIA driver has not responded for 6 s" in plain(telemetry.trouble)
         assert telemetry.inventory is None
         assert telemetry.stale_since
         since = telemetry.stale_since

@@ -142,6 +142,7 @@ def test_what_is_a_comment_for_slurm_is_one_here(tmp_path: Path) -> None:
         ),
         ("#JDIST --gpus=x", "a.sh, “#JDIST --gpus=x”: Argument -G/--gpus: invalid int value: 'x'."),
         ("#SBATCH --gpsu=2", "a.sh, “#SBATCH --gpsu=2”: jdist submit does not know “--gpsu”."),
+        ("#SBATCH --gpsu=2", "Did you mean --gpus? “jdist submit -h” lists"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(tmp_path: Path, line: str, said: str) -> None:

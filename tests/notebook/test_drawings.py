@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from itertools import chain
+from typing import Any
+
 import pytest
+from tqdm import tqdm
 
 from jupyter_dist_server.notebook.output.merged.unfinished_lines import (
     BEGIN,
@@ -52,7 +57,7 @@ def test_a_drawing_that_its_program_does_not_end_is_kept(end: str) -> None:
 
 def test_a_drawing_at_once_is_lines() -> None:
     assert split_lines(f"x\n{BEGIN}a 1\nb 1{ERASE}{UP}a 2\nb 2\n{END}y") == ["x", "a 2", "b 2", "y"]
-    assert screen(f"a\nb\nc{ERASE}{UP}{UP}z") == ("z", True)
+    assert screen(f"a\nb\nc{ERASE}{UP}{UP}z") == (["z"], 0)
 
 
 def test_what_is_printed_above_a_drawing_does_not_wait_for_its_end() -> None:
@@ -63,6 +68,75 @@ def test_what_is_printed_above_a_drawing_does_not_wait_for_its_end() -> None:
     assert text.count("\n") < 400 and len(lines) > 500
     *ended, rest = split_lines(f"{text}\n{END}")
     assert lines + ended == [*(f"step {step}" for step in range(1000)), "a", "b"] and not rest
+
+
+class Stream:
+    """What a program writes, piece by piece."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+
+    def write(self, text: str) -> None:
+        self.pieces.append(text)
+
+    def flush(self) -> None: ...
+
+
+def nested_bars(leave: bool, log: bool) -> list[str]:
+    stream: Any = Stream()
+    options: dict[str, Any] = {"file": stream, "mininterval": 0, "ncols": 60}
+    for epoch in tqdm(range(3), "epoch", **options):
+        for _ in tqdm(range(4), "step", position=1, leave=leave, **options):
+            pass
+        if log:
+            tqdm.write(f"epoch {epoch} done", file=stream)
+    stream.write("after\n")
+    return stream.pieces
+
+
+@pytest.mark.parametrize("leave", [False, True])
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("size", [3, 8, 1000])
+def test_nested_bars_of_tqdm_stand_still(leave: bool, log: bool, size: int) -> None:
+    m, shown, pieces = merger(1), Screen(), nested_bars(leave, log)
+    for now in range(0, len(pieces), size):
+        say(m, 0, "".join(pieces[now : now + size]), now, "stderr")
+        shown.show(m.take(now + 0.9))
+        unfinished = [line for line in shown.lines if "step" in line and "100%" not in line]
+        assert len(unfinished) <= 1, shown.lines
+    shown.show(m.take(len(pieces), last=True))
+    words = [re.sub(r"\|.*", "", line).removeprefix("[0] ") for line in shown.lines]
+    steps = ["step: 100%"] if leave else []
+    epochs = [[*steps, f"epoch {epoch} done"] if log else steps for epoch in range(3)]
+    assert words == [*chain.from_iterable(epochs), "epoch: 100%", "after"]
+
+
+def test_a_bar_after_the_other_is_below_it() -> None:
+    m, shown, now = merger(1), Screen(), 0.0
+    for epoch in range(3):
+        for step in (0, 50, 100):
+            now += 1
+            say(m, 0, f"\repoch {epoch}: {step}%", now)
+            shown.show(m.take(now + 0.9))
+        say(m, 0, "\n", now)
+    say(m, 0, "done\n", now)
+    shown.show(m.take(now + 1, last=True))
+    assert shown.lines == [*(f"[0] epoch {epoch}: 100%" for epoch in range(3)), "[0] done"]
+
+
+def test_nested_bars_of_tqdm_on_ranks(ranks: Notebook) -> None:
+    code = """%%distributed
+import time
+from tqdm import trange
+for epoch in trange(3, desc="epoch"):
+    for step in trange(4, desc="step", position=1, leave=False):
+        time.sleep(0.05)
+print("after")
+"""
+    lines = ANSI.sub("", ranks.ok(code).shown).splitlines()
+    bars = [line for line in lines if "epoch" in line]
+    assert 1 <= len(bars) <= 2 and all("100%" in bar for bar in bars), lines
+    assert not [line for line in lines if "step" in line] and "[0-1] after" in lines
 
 
 def test_progress_of_rich_on_ranks(ranks: Notebook) -> None:

@@ -201,3 +201,10 @@ def test_a_killed_agent_takes_its_ranks_along_and_is_said(ranks: Notebook) -> No
     assert "The pool's agent was killed by signal 9, and its ranks ended with it." in error
     ranks.ok("%dist_init -n 2")
     assert ranks.ok("%%distributed\nrank").lines == ["[0]   0", "[1]   1"]
+
+
+def test_failures_that_differ_in_an_address_are_said_once(ranks: Notebook) -> None:
+    code = "%%distributed\nimport os\nraise ValueError(f'{object()} of pid {os.getpid()}')"
+    error = ranks.fails(code)
+    said = "Ranks 0-1 failed with ValueError: <object object at 0x…> of pid …."
+    assert said in error and error.count("failed with") == 1

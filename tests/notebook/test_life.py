@@ -76,7 +76,9 @@ def test_magics_before_init_say_what_to_do(no_pool: Notebook, cell: str) -> None
         ("--timeout 0", "“timeout” must be a positive number of seconds"),
         ("--start-method magic", "“magic” is not a start method.\nUse one of: fork, spawn."),
         ("--env NOVALUE", "--env must be K=V, not “NOVALUE”."),
-        ("--nonsense", "Unrecognized arguments: --nonsense.\nSee %dist_init?"),
+        ("--nonsense", "%dist_init has no option “--nonsense”.\nSee %dist_init?"),
+        ("--gpus 2", "“--gpus 2”.\nDid you mean -n 2 or --gpu-ids? See %dist_init?"),
+        ("--num_ranks=2", "“--num_ranks=2”.\nDid you mean --num-ranks? See %dist_init?"),
         ("-a 10.0.0.1", "--master-addr must be localhost, not 10.0.0.1; for ranks on several"),
     ],
 )

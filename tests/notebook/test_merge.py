@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 
@@ -100,6 +101,41 @@ def test_where_displays_cannot_be_drawn_again_late_text_comes_again() -> None:
     assert screen.lines == ["[0]   same", "[1]   same"]
 
 
+@pytest.mark.parametrize(
+    ("text", "common"),
+    [
+        ("<f at 0x7efd097a3f30> is lost", "<f at 0x…> is lost"),
+        ("DataLoader worker (pid 4711) is killed", "DataLoader worker (pid …) is killed"),
+        ("worker (pid(s) 1, 2) exited", "worker (pid(s) …) exited"),
+        ("listens at 127.0.0.1:4567, port 4567", "listens at 127.0.0.1:…, port …"),
+    ],
+)
+def test_lines_that_differ_in_an_address_are_one(text: str, common: str) -> None:
+    m, screen = merger(3), Screen()
+    other = text.replace("7efd09", "12ab34").replace("4711", "12").replace("4567", "80")
+    other = other.replace("1, 2", "3, 4")
+    say(m, 0, f"{text}\n", 0.0)
+    screen.show(m.take(1.0))
+    assert screen.lines == [f"[0]   {text}"]
+    say(m, 1, f"{text}\n", 1.0)
+    screen.show(m.take(2.0))
+    assert screen.lines == [f"[0-1] {text}"]
+    say(m, 2, f"{other}\n", 2.0)
+    screen.show(m.take(3.0, last=True))
+    assert screen.lines == [f"[0-2] {common}"]
+
+
+def test_errors_that_differ_in_an_address_are_one() -> None:
+    m = merger(3)
+    for rank, where in ((0, "0x1a"), (1, "0x2b")):
+        error = {"ename": "ValueError", "evalue": f"at {where}", "traceback": ["line", where]}
+        m.feed(rank, "error", error, 0.0)
+    common = {"ename": "ValueError", "evalue": "at 0x…", "traceback": ["line", "0x…"]}
+    assert m.errors == [([0, 1], common)]
+    m.feed(2, "error", common | {"traceback": ["another line", "0x1a"]}, 0.0)
+    assert [ranks for ranks, _ in m.errors] == [[0, 1], [2]]
+
+
 def test_nothing_waits_for_a_rank_that_has_finished() -> None:
     m = merger()
     m.finish(1, 0.0)
@@ -145,6 +181,31 @@ def test_a_burst_that_is_late_goes_before_higher_ranks_as_one() -> None:
     say(m, 0, "a 2\n", 0.65)
     screen.show(m.take(1.0))
     assert screen.lines == ["[0]   a 1", "[0]   a 2", "[1]   b"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_lines_that_name_their_step_are_sorted_by_it(seed: int) -> None:
+    """16 ranks print ten times a second on a machine that lets each wait for up to 0.15 s."""
+    chance, m, screen = random.Random(seed), merger(16), Screen()
+    said = [
+        (0.1 * step + chance.random() * 0.15, rank, f"step {step} rank {rank} {chance.random()}")
+        for rank in range(16)
+        for step in range(60)
+    ]
+    latest = dict.fromkeys(range(16), 0.0)
+    events = []
+    for at, rank, line in said:  # each rank's lines stay in order
+        latest[rank] = max(latest[rank] + 0.001, at)
+        events.append((latest[rank], rank, line))
+    for now, rank, line in sorted(events):
+        say(m, rank, f"{line}\n", now)
+        screen.show(m.take(now))
+    screen.show(m.take(100.0, last=True))
+    numbers = re.findall(r"step (\d+) rank (\d+)", "\n".join(screen.lines))
+    found = [(int(step), int(rank)) for step, rank in numbers]
+    assert len(found) == 16 * 60
+    wrong = sum(one > following for one, following in itertools.pairwise(found))
+    assert wrong <= 16, "16 lines have a rank's number that is that of the step, too"
 
 
 def test_a_line_of_the_next_step_stays_behind_the_step_before() -> None:

@@ -105,7 +105,9 @@ def test_a_cell_is_stopped_at_its_time_limit(ranks: Notebook) -> None:
     [
         ("--timeout 0", "--timeout must be a positive number of seconds, not “0”."),
         ("-o 1x", "-o must be a variable name, not “1x”."),
-        ("--nonsense", "Unrecognized arguments: --nonsense."),
+        ("--nonsense", "%%distributed has no option “--nonsense”.\nSee %%distributed?"),
+        ("--gpus 2", "%%distributed has no option “--gpus 2”.\nSee %%distributed?"),
+        ("--timout 2", "“--timout 2”.\nDid you mean --timeout? See %%distributed?"),
     ],
 )
 def test_bad_options_are_said(ranks: Notebook, options: str, message: str) -> None:
@@ -199,6 +201,17 @@ def test_an_output_without_end_is_cut_in_the_middle(ranks: Notebook, cut_file: l
     cut = int(re.search(r"… ([\d,]+) characters were cut", said)[1].replace(",", ""))  # type: ignore[index]
     whole = cut_file[0].stat().st_size
     assert whole - cut < 1_010_000
+
+
+def test_a_large_result_is_cut_as_what_is_printed(ranks: Notebook, cut_file: list[Path]) -> None:
+    code = "%%rank 1\nprint('y' * 4_000_000)\ndisplay('d' * 1_000_000)\n'x' * 30_000_000"
+    result = ranks.ok(code)
+    begun = re.search(r"… the output is cut here and continues in (.+)", result.text)
+    assert begun and len(result.text) < 10_010_000
+    cut_file.append(Path(begun[1]))
+    held = cut_file[0].read_text()
+    assert [held.count(letter * 1_000_000) for letter in "ydx"] == [4, 1, 30]
+    assert result.lines[-1].endswith("x'"), "the end is shown"
 
 
 def test_a_line_of_a_megabyte_arrives_whole(ranks: Notebook) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from jupyter_dist_server.rank.output.capture import MemoryFile
 
-from ..pool_driver import client_of, linux, request, running
+from ..pool_driver import client_of, linux, request, running, text_of
 
 pytestmark = linux
 
@@ -83,3 +83,18 @@ print("end")
     assert replies[0].status == "ok"
     assert shown["stdout"] == "".join(f"before {i}\nfile {i}\n" for i in range(5)) + "end\n"
     assert shown["stderr"] == "".join(f"tee {i}\n" for i in range(5))
+
+
+async def test_streams_are_used_as_in_any_program(tmp_path: Path) -> None:
+    code = """import io, sys
+print("text")
+sys.stdout.buffer.write("bytes ü\\n".encode())
+sys.stdout.reconfigure(line_buffering=True)
+print("after", sys.stdout.line_buffering)
+for _ in range(2):  # the wrapper closes what it wraps
+    with io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8") as wrapper:
+        wrapper.write("wrapped\\n")
+sys.stdout.buffer.flush()
+"""
+    async with running(request(tmp_path, num_ranks=1)) as pool, client_of(pool) as client:
+        assert await text_of(client, code) == "text\nbytes ü\nafter True\nwrapped\nwrapped\n"

@@ -16,7 +16,7 @@ LIMIT = 20_000
 """Characters for one rank; so it may display 200,000 bytes, and send 2,000,000."""
 SHOW = """from IPython.display import clear_output, display, update_display
 def show(**options):
-    display({"text/plain": "x" * 50_000}, raw=True, **options)
+    display({"text/html": "x" * 50_000}, raw=True, **options)
 """
 
 
@@ -46,13 +46,13 @@ async def test_displays_are_bounded_and_the_rest_is_kept(tmp_path: Path) -> None
     with_data = request(tmp_path, num_ranks=1, env={"JUPYTER_DATA_DIR": str(tmp_path)})
     async with running(with_data) as pool, client_of(pool) as client:
         kinds, text = await shown(client, "for i in range(10): show()\nprint('end')")
-        assert kinds["display_data"] == SHARE * LIMIT // 50_100 == 3
+        assert kinds["display_data"] == SHARE * LIMIT // 50_099 == 3
         begun = re.search(r"… a display of 48.9 KiB was cut here; it is in (.+)\n", text)
         assert begun and text.index("end\n") >= begun.end()
         said = re.search(r"… 342.2 KiB of displays cut, kept in (.+)\n$", text)
         assert said and said[1] == begun[1]
         kept = [json.loads(line) for line in Path(said[1]).read_text().splitlines()]
-        assert [len(one["data"]["text/plain"]) for one in kept] == [50_000] * 7
+        assert [len(one["data"]["text/html"]) for one in kept] == [50_000] * 7
 
         # One may be too large by itself; another one is shown.
         kinds, text = await shown(client, "show()\ndisplay(rank)", largest_display=50_000)
@@ -67,5 +67,5 @@ async def test_displays_are_bounded_and_the_rest_is_kept(tmp_path: Path) -> None
         assert (kinds["update_display_data"], text) == (20, "")
         code = "for i in range(60):\n    clear_output()\n    show()"
         kinds, text = await shown(client, code)
-        assert kinds["display_data"] == REPLACED * SHARE * LIMIT // 50_100
+        assert kinds["display_data"] == REPLACED * SHARE * LIMIT // 50_099
         assert "of displays cut, kept in" in text

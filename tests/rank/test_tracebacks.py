@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.rank.cells.tracebacks import shorten
+from jupyter_dist_server.rank.cells.tracebacks import leave_out_ours, shorten
 
 from ..pool_driver import client_of, linux, request, running, text_of
 
@@ -108,3 +108,24 @@ def test_frames_of_a_library_in_another_environment_are_left_out() -> None:
         space["deep"](20)
     shorten(raised.value)
     assert len(traceback.extract_tb(raised.value.__traceback__)) == 1 + 4 + 3
+
+
+def test_frames_of_ours_are_not_shown() -> None:
+    """An interrupt ends at the user's last line; another error keeps what the library did."""
+
+    def module(name: str, file: str, source: str, **names: Any) -> dict[str, Any]:
+        space = {"__name__": name, **names}
+        exec(compile(source, file, "exec"), space)
+        return space
+
+    installed = "/opt/lib/python3.12/site-packages/zmq.py"
+    for error in (KeyboardInterrupt, OSError):
+        send = module("zmq", installed, "def send():\n    raise error", error=error)["send"]
+        ours = module("jupyter_dist_server.x", "/x.py", "def call(f):\n    f()")["call"]
+        users = module("__main__", "<Cell In[1]>", "def users():\n    call(send)")
+        users.update(call=ours, send=send)
+        with pytest.raises(error) as raised:
+            ours(users["users"])
+        leave_out_ours(raised.value, ())
+        names = [frame.name for frame in traceback.extract_tb(raised.value.__traceback__)]
+        assert names[1:] == (["users"] if error is KeyboardInterrupt else ["users", "send"])

@@ -12,6 +12,7 @@ import pytest
 from tornado.websocket import WebSocketHandler
 
 from jupyter_dist_server.common.server_file import SECRET_SCHEME
+from jupyter_dist_server.server.mcp.mcp_handler import McpHandler
 from jupyter_dist_server.server.page import PageHandler
 from jupyter_dist_server.server.routes import ROUTES
 
@@ -129,7 +130,20 @@ def test_a_user_who_may_only_read_can_look_and_not_act(
     read_only: Server, method: str, path: str, handler: type[Any]
 ) -> None:
     found = status(Client(read_only), method, path, handler)
-    assert found in ((101, 200, 404) if method == "GET" else (403,))
+    looks = method == "GET" or handler is McpHandler  # its tools are asked about one by one
+    assert found in ((101, 200, 404) if looks else (403,))
+
+
+def test_agents_have_the_tools_that_their_user_may_use(read_only: Server) -> None:
+    def ask(method: str, **params: Any) -> Any:
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return Client(read_only).raw("POST", "jupyter-dist/mcp", body=body).body
+
+    tools = {tool["name"] for tool in ask("tools/list")["result"]["tools"]}
+    assert {"machine", "pool", "job_log"} <= tools
+    assert not tools & {"start_pool", "run_on_ranks", "submit_job", "cancel_job"}
+    said = ask("tools/call", name="start_pool", arguments={})
+    assert said["error"]["message"] == "There is no tool start_pool."
 
 
 def test_the_denying_authorizer_is_about_us_alone(denying: Server) -> None:

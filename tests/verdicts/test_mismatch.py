@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from ..pool_driver import client_of, request, running
 from .scene import Case, Scene
 
 SENDS_LATER = "import time\nif rank == 1:\n    time.sleep(600)\n"
@@ -48,3 +52,23 @@ SCENES = [
 @pytest.mark.parametrize("case", SCENES, ids=lambda case: case.name)
 async def test_mismatch(scene: Scene, case: Case) -> None:
     assert (await scene.says(case.cell, case.sentence)).stuck == case.stuck
+
+
+async def test_pairs_that_make_groups_of_one_name(tmp_path: Path) -> None:
+    """One of the four hangs in `new_group`, at another line each time."""
+    code = """import torch.distributed as dist
+for i in range(5):
+    ranks = [0, 3] if rank in (0, 3) else [1, 2]
+    g = dist.new_group(ranks)
+    dist.barrier(group=g)
+"""
+    async with running(request(tmp_path, num_ranks=4)) as pool, client_of(pool) as client:
+        scene = Scene(client)
+        async with scene.runs(code, range(4)):
+            found = await scene.until(lambda verdict: verdict.stuck, "the mismatch")
+    assert re.fullmatch(
+        r"The ranks disagree on who is in group \d: rank \d has made it of ranks [\d,-]+, "
+        r"rank \d of ranks [\d,-]+\.",
+        found.sentence,
+    )
+    assert "of ranks 0,3" in found.sentence and "of ranks 1-2" in found.sentence

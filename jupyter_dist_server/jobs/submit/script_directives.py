@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...common.errors import DistError
+from ...common.nearest_name import did_you_mean, option_names
 from ..schedule.may_start import ANY
 from .job_options import Parser, add_job_options
 
@@ -114,7 +115,8 @@ def our_options(found: list[Directive], notices: list[str]) -> list[str]:
             raise DistError("bad_script", f"{one.where}: {error.message}") from error
         if unknown:
             message = f"{one.where}: jdist submit does not know “{unknown[0]}”."
-            raise DistError("bad_script", message, "“jdist submit -h” lists its options.")
+            near = did_you_mean(unknown[0], option_names(parser))
+            raise DistError("bad_script", message, f"{near}“jdist submit -h” lists its options.")
         options += made
     return options
 

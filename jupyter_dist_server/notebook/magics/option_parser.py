@@ -11,11 +11,16 @@ from typing import Any, TypeVar, cast
 from IPython.core.error import UsageError
 
 from ...common.errors import DistError
+from ...common.nearest_name import did_you_mean, option_names
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _BEFORE_COMMENT = re.compile(r"""("(\\.|[^"\\])*"|'(\\.|[^'\\])*'|(?<=\S)#|[^#])*""")
 """A `#` in quotes, or in a word, begins no comment."""
+_UNKNOWN = re.compile(r"unrecognized arguments: ((\S+?)(?:[= ]+(\w\S*))?(?: .*)?)$", re.DOTALL)
+"""What argparse says; all that it does not know, the first option of it, and its value."""
+_COUNTS_RANKS = {"gpus", "nproc", "nproc-per-node", "num-gpus", "world-size", "ntasks"}
+"""Options of other programs for what is ``-n`` here."""
 
 
 def plain_usage(method: F) -> F:
@@ -28,10 +33,20 @@ def plain_usage(method: F) -> F:
         except UsageError as error:
             said = str(error).removesuffix(", arguments")  # which argparse requires of a script
             called = f"%%{method.__name__}" if any(cell) else f"%{method.__name__}"
-            message = f"{said[:1].upper()}{said[1:]}."
-            raise DistError("bad_option", message, f"See {called}?") from None
+            message, near = f"{said[:1].upper()}{said[1:]}.", ""
+            if unknown := _UNKNOWN.match(said):
+                words, option, value = unknown.groups()
+                message = f"{called} has no option “{words}”."
+                near = _nearest(method, option, value or "")
+            raise DistError("bad_option", message, f"{near}See {called}?") from None
 
     return cast("F", wrapper)
+
+
+def _nearest(magic: Any, option: str, value: str) -> str:
+    names = option_names(magic.parser)
+    counts_ranks = option.strip("-").replace("_", "-") in _COUNTS_RANKS and "-n" in names
+    return did_you_mean(option, names, f"-n {value}".strip() if counts_ranks else "")
 
 
 def without_comment(line: str) -> str:

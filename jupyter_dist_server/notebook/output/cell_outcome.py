@@ -14,6 +14,7 @@ from ...common.protocol.jupyter_messages import Content
 from ...common.protocol.ranks.cell_messages import ENDS_CELL, INTERRUPTED_AT, LOST_CUDA
 from ...common.protocol.ranks.rank_messages import Whereabouts
 from ...common.rank_specs import format_ranks, name_ranks
+from .alike import alike
 from .publish import Display, publish
 from .remedies import ranks_on_lost_nodes, replace_busy, say_busy, say_lost_nodes
 from .stop_result import (
@@ -132,7 +133,7 @@ class Outcome:
         replies = self.replies
         if said := ", ".join(self._places):
             yield f"{said[0].upper()}{said[1:]}."
-        failed: dict[str, list[int]] = {}
+        failed: dict[str, dict[int, str]] = {}
         for rank in by_status.get("error", []):
             if rank in self.stopped:
                 continue
@@ -140,11 +141,12 @@ class Outcome:
             what = _what(replies[rank].content).partition("\n")[0].rstrip(": ")
             if self._group.suspect and "gloo" in what:  # its errors are for its developers
                 what = "an unusable process group"
-            failed.setdefault(what, []).append(rank)
+            failed.setdefault(alike(what), {})[rank] = what
         if stopped := sorted(self.stopped):
             yield f"{_who(stopped)} stopped; {_whose(stopped)} variables are kept."
-        for what, ranks in failed.items():
-            yield f"{_who(ranks)} failed with {what.rstrip('.')}."
+        for common, whats in failed.items():
+            what = common if len(set(whats.values())) > 1 else next(iter(whats.values()))
+            yield f"{_who([*whats])} failed with {what.rstrip('.')}."
         causes: dict[str, list[int]] = {}
         for rank in by_status.get("dead", []):
             causes.setdefault(replies[rank].content["evalue"], []).append(rank)

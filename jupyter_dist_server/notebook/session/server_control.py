@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import hmac
 import json
 import os
-import secrets
-import socket
-import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPException
 from typing import Any, TypeVar
 
 import msgspec
 
 from ...common.errors import DistError
+from ...common.own_server import challenge, opener_of
 from ...common.patience import patience
-from ...common.peers import CAN_TELL, listener_uid, user_name
 from ...common.processes.why_silent import PHRASES, why_silent_blocking
 from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.ranks.profile_messages import LanesRequest, RankLanes
-from ...common.server_file import (
-    CHALLENGE,
-    PROOF,
-    SECRET_SCHEME,
-    DiscoveryFile,
-    proof,
-    read_discovery_files,
-)
+from ...common.server_file import SECRET_SCHEME, DiscoveryFile, read_discovery_files
 from ...jobs.variables import JOB
 from ...placement.requests.request import PoolRequest
 from .pool_control import kernel_id
@@ -67,14 +56,7 @@ class ServerControl:
         self._secret = server.secret
         self._process = server.process
         self._kernel = kernel
-        context = None
-        if server.certfile:
-            # The certificate comes from the server's own file, and need not name the loopback.
-            context = ssl.create_default_context(cafile=server.certfile)
-            context.check_hostname = False
-            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        own = [_OwnHandler(), _OwnSecureHandler(context)]
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), *own)
+        self._opener = opener_of(server)
 
     def is_at(self, file: DiscoveryFile) -> bool:
         """Tell whether this is the server that wrote a file."""
@@ -82,12 +64,10 @@ class ServerControl:
 
     def check(self) -> None:
         """Let the server prove that it knows the secret, before we tell it anything."""
-        challenge = secrets.token_hex(32)
-        headers = {CHALLENGE: challenge}
-        request = urllib.request.Request(self._url + "status", headers=headers, method="OPTIONS")
+        request, is_proof = challenge(self._url, self._secret)
         with self._open(request, _quick()) as response:
-            shown = response.headers.get(PROOF, "")
-        if not hmac.compare_digest(shown.encode(), proof(self._secret, challenge).encode()):
+            is_proven = is_proof(response)
+        if not is_proven:
             raise DistError(
                 "server_unreachable",
                 "Another program listens on the port of this kernel's Jupyter server.",
@@ -189,39 +169,6 @@ def _read(answer: bytes, form: type[T]) -> T:
             f"The Jupyter server's answer is malformed: {error}.",
             "Install the same version of jupyter-dist-server for the kernel and the server.",
         ) from error
-
-
-def _check_listener(sock: socket.socket) -> None:
-    """Raise `PermissionError` if the server is not this user's on this machine."""
-    if CAN_TELL and (uid := listener_uid(*sock.getpeername()[:2])) != os.getuid():
-        who = "no process of this machine" if uid is None else user_name(uid)
-        raise PermissionError(1, f"{who} listens on its port")
-
-
-class _OwnConnection(HTTPConnection):
-    def connect(self) -> None:
-        super().connect()
-        _check_listener(self.sock)
-
-
-class _OwnSecureConnection(HTTPSConnection):
-    def connect(self) -> None:
-        super().connect()
-        _check_listener(self.sock)
-
-
-class _OwnHandler(urllib.request.HTTPHandler):
-    def http_open(self, req: urllib.request.Request) -> Any:
-        return self.do_open(_OwnConnection, req)
-
-
-class _OwnSecureHandler(urllib.request.HTTPSHandler):
-    def __init__(self, own: ssl.SSLContext | None) -> None:
-        super().__init__(context=own)
-        self._own = own
-
-    def https_open(self, req: urllib.request.Request) -> Any:
-        return self.do_open(_OwnSecureConnection, req, context=self._own)
 
 
 def _translate(error: urllib.error.HTTPError) -> DistError:

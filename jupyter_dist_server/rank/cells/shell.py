@@ -9,7 +9,6 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
-from types import TracebackType
 from typing import Any, NoReturn
 
 from IPython.core.autocall import ZMQExitAutocall
@@ -21,16 +20,12 @@ from ...common.protocol.jupyter_messages import Content
 from ...common.protocol.ranks.cell_messages import ENDS_CELL
 from ..ipykernel_internals import BaseShell
 from .sigint import ignore_sigint, on_sigint
-from .tracebacks import shorten
+from .tracebacks import leave_out_ours, module_of, shorten
 
 _LONGEST = 100_000  # maximum characters of an error's message, and of each part of its traceback
 _LONGEST_LINE = 200  # the same in sentences about ranks that wait for the failed one
 _COLLECTIVES = ("torch.distributed.c10d_logger", "torch.distributed.distributed_c10d")
 """torch's modules that begin collectives. Reading their source takes a rank 0.2 s."""
-_NOT_SHOWN = (f"{__package__}.cell_runner", BaseShell.__module__, *_COLLECTIVES)
-"""Modules whose functions end an interrupt's traceback: our handler, `input()`, collectives."""
-_AROUND_TORCH = f"{__package__.rpartition('.')[0]}.group."
-"""Prefix of the modules that wrap functions of torch."""
 _MAY_BE_IPYTHONS = re.compile(r"[%?]|!(?!=)|^\s*[,;/]", re.MULTILINE)
 """Without these characters, IPython's own transformers of tokens leave a cell as it is."""
 _KEPT_INPUTS = 20
@@ -54,10 +49,6 @@ def _bounded(text: str) -> str:
     if len(text) <= _LONGEST:
         return text
     return f"{text[:_LONGEST]}… {len(text) - _LONGEST:,} more characters of this error are cut"
-
-
-def _module(trace: TracebackType) -> str:
-    return str(trace.tb_frame.f_globals.get("__name__"))
 
 
 class CellSyntax(TransformerManager):
@@ -148,20 +139,15 @@ class RankShell(BaseShell):
         stopped = isinstance(error, KeyboardInterrupt)
         while error is not None and id(error) not in seen:
             seen.add(id(error))
-            trace = error.__traceback__
-            while trace:
-                while (inner := trace.tb_next) and _module(inner).startswith(_AROUND_TORCH):
-                    trace.tb_next = inner.tb_next
-                trace = trace.tb_next
-            if isinstance(error, KeyboardInterrupt):  # our handler has raised it
-                trace = error.__traceback__
-                while trace and (inner := trace.tb_next):
-                    if _module(inner) in _NOT_SHOWN:
-                        trace.tb_next = None
-                    trace = trace.tb_next
-                within = error.__context__ and error.__context__.__traceback__
-                if within and _module(within) in _COLLECTIVES:
-                    error.__suppress_context__ = True  # Stop has ended the connection
+            if error.__traceback__:
+                leave_out_ours(error, _COLLECTIVES)
+            within = error.__context__ and error.__context__.__traceback__
+            if (
+                isinstance(error, KeyboardInterrupt)
+                and within
+                and module_of(within) in _COLLECTIVES
+            ):
+                error.__suppress_context__ = True  # Stop has ended the connection
             if stopped:
                 shorten(error)
             error = error.__cause__ or error.__context__

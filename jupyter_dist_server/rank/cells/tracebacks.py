@@ -12,6 +12,7 @@ import os
 import re
 import sysconfig
 from functools import cache
+from itertools import zip_longest
 from types import TracebackType
 from typing import Any
 
@@ -25,6 +26,7 @@ _INSTALLED = re.compile(r"/(site|dist)-packages/")
 """Also in another environment, on which a virtual one is based."""
 _FIRST, _LAST = 4, 3
 """How many frames of libraries are kept in the traceback of an interrupt."""
+_OURS = f"{__package__.partition('.')[0]}."
 
 
 def warm_up() -> None:
@@ -90,24 +92,54 @@ def note_cell(name: str) -> None:
         inspect.modulesbyfile[os.path.abspath(name)] = "__main__"
 
 
+def leave_out_ours(error: BaseException, ends: tuple[str, ...]) -> None:
+    """Leave out frames of ours; after an interrupt, all that the last of them calls, too.
+
+    An interrupt's traceback also ends before the modules `ends`.
+    """
+    first, *others = _frames(error)
+    users = max((n for n, frame in enumerate(others) if _is_users(frame)), default=-1)
+    kept = [first]
+    for number, frame in enumerate(others):
+        name, is_inner = module_of(frame), isinstance(error, KeyboardInterrupt) and number > users
+        if is_inner and name.startswith((_OURS, *ends)):
+            break
+        if not name.startswith(_OURS):
+            kept.append(frame)
+    for frame, inner in zip_longest(kept, kept[1:]):
+        frame.tb_next = inner
+
+
 def shorten(error: BaseException) -> None:
     """Leave out frames of libraries in the middle of an interrupt's traceback.
 
     Stop waits for the traceback. That of `torch.compile` has dozens of frames in large files, and
     took seconds to render.
     """
-    frames: list[TracebackType] = []
-    trace = error.__traceback__
-    while trace:
-        frames.append(trace)
-        trace = trace.tb_next
-    first = 0
-    for number, frame in enumerate(frames, 1):
-        file = frame.tb_frame.f_code.co_filename
-        if not (file.startswith(_STANDARD_LIBRARY) or _INSTALLED.search(file)):
-            first = number  # the user's own code is kept
+    frames = _frames(error)
+    first = max((n for n, frame in enumerate(frames, 1) if _is_users(frame)), default=0)
     left_out = len(frames) - first - _FIRST - _LAST
     if left_out > 1:
         frames[first + _FIRST - 1].tb_next = frames[-_LAST]
         if hasattr(error, "add_note"):  # from Python 3.11 on
             error.add_note(f"{left_out} frames of libraries are left out above the last {_LAST}.")
+
+
+def _frames(error: BaseException) -> list[TracebackType]:
+    frames: list[TracebackType] = []
+    trace = error.__traceback__
+    while trace:
+        frames.append(trace)
+        trace = trace.tb_next
+    return frames
+
+
+def _is_users(frame: TracebackType) -> bool:
+    file = frame.tb_frame.f_code.co_filename
+    is_library = file.startswith(_STANDARD_LIBRARY) or _INSTALLED.search(file)
+    return not (is_library or module_of(frame).startswith(_OURS))
+
+
+def module_of(frame: TracebackType) -> str:
+    """Return the name of the module whose code a frame runs."""
+    return str(frame.tb_frame.f_globals.get("__name__"))

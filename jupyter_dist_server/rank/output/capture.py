@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import ctypes
+import io
 import os
 import tempfile
 import threading
@@ -106,6 +107,8 @@ def _watch(files: list[MemoryFile]) -> int:
 class RankStream(OutStream):
     """`sys.stdout` or `sys.stderr` of a rank; it takes in its file descriptor as well."""
 
+    line_buffering = write_through = True
+
     def __init__(self, session: Any, pub_thread: Any, name: str, **options: Any) -> None:
         self._header_of_thread: ContextVar[Content] = ContextVar("parent_header")
         self.cell_header: Content = {}
@@ -119,6 +122,7 @@ class RankStream(OutStream):
         self._both.append(self)
         self._alone = [self]
         self._forked = False
+        self._for_bytes: io.FileIO | None = None
         self.cell_start = _unnamed_file(f"rank-{name}-cell")
         """A file with the position in `captured` at which the last cell began to write."""
         self._started_at = 0
@@ -152,6 +156,16 @@ class RankStream(OutStream):
     def reset_thread_parent(self, token: Token[Content]) -> None:
         """Restore it."""
         self._header_of_thread.reset(token)
+
+    @property
+    def buffer(self) -> io.FileIO:
+        """The stream for bytes, as of any program; it may be wrapped, and so closed."""
+        if self._for_bytes is None or self._for_bytes.closed:
+            self._for_bytes = io.FileIO(self._descriptor, "w", closefd=False)
+        return self._for_bytes
+
+    def reconfigure(self, **_: Any) -> None:
+        """Accept what scripts ask for: text is in UTF-8 and sent at once in any case."""
 
     def begin_cell(self) -> None:
         """Note that later output belongs to another cell."""

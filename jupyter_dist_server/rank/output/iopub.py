@@ -109,6 +109,11 @@ class Outbox:
             if json.loads(header)["msg_type"] == "clear_output":
                 budget.displays.clear()
                 return True
+            if text := _shown_as_text(content):
+                shown = budget.spend(text)
+                if shown and shown != text:
+                    self._publish(cell, "stdout", shown)
+                return shown == text
             admitted = budget.displays.admits(content)
             if not admitted and (said := budget.displays.begins_to_cut):
                 self._publish(cell, "stdout", said)
@@ -197,6 +202,15 @@ class PubThread(BasePubThread):
         if self.outbox.admits(arguments[0]):
             self.sent += 1
             super().send_multipart(*arguments, **options)
+
+
+def _shown_as_text(content: bytes) -> str:
+    """Return the text of a display that has nothing else, and stays as it is."""
+    if b'"image/' in content or b'"display_id"' in content:
+        return ""
+    data = json.loads(content)["data"]
+    text = data.get("text/plain") if len(data) == 1 else None
+    return f"{text}\n" if isinstance(text, str) else ""
 
 
 def _pack(pack: Callable[[Any], bytes], message: Any) -> bytes:

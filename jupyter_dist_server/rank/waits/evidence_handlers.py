@@ -34,6 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 _DEEPEST = 60  # the number of innermost frames that are reported
 _UNNAMED = ("undefined", "default_pg", "")
+_MAKER = "_new_process_group_helper"
 _PEERS = {"send": ("dst", "group_dst"), "recv": ("src", "group_src")}
 """torch's functions that wait for one other rank, and the arguments with its number."""
 
@@ -53,6 +54,10 @@ class EvidenceHandlers:
         stack = of_the_cell(list(main_thread())) if busy else []
         dump = _try("The flight recorder", lambda: recorded(idle=not busy), None)
         groups: dict[str, tuple[list[int], str]] = _try("The process groups", groups_by_name, {})
+        in_the_making = _try("A new group", lambda: _group_in_the_making(stack), None)
+        making, members = in_the_making or ("", [])
+        if making:
+            groups[making] = members, ""
         evidence = RankEvidence(
             idle=not busy,
             cell=self._cell,
@@ -63,6 +68,7 @@ class EvidenceHandlers:
                 name: Group(ranks, "" if description in _UNNAMED else description)
                 for name, (ranks, description) in groups.items()
             },
+            making=making,
             collectives=clock.shared_collectives(
                 collectives_of(dump, self.group.since) if dump else []
             ),
@@ -116,6 +122,16 @@ def _only_call(code: CodeType, at: int) -> str | None:
         return None
     calls = [ast.unparse(node.func) for node in parsed if isinstance(node, ast.Call)]
     return calls[0] if len(calls) == 1 else None
+
+
+def _group_in_the_making(stack: list[Place]) -> tuple[str, list[int]] | None:
+    """Return the name and the ranks of a group that `new_group` has not made yet."""
+    for frame, _ in stack:
+        if frame.f_code.co_name == _MAKER and frame.f_globals.get("__name__") in WAITING_MODULES:
+            values: dict[str, Any] = frame.f_locals
+            members: list[int] = list(values["global_ranks_in_group"])
+            return (str(values["group_name"]), members) if members else None
+    return None
 
 
 def _message(stack: list[Place]) -> Message | None:

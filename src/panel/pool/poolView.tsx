@@ -14,6 +14,7 @@ import { countRanks } from '../../words/poolState';
 import { ConnectionNote, hasNothingToShow } from '../connectionNote';
 import type { IPanelServices } from '../services';
 import { isErrorAtField, StartForm } from '../start/form';
+import { AgentCalls } from './agentCalls';
 import { LastLines } from './deadRanks';
 import { LivePool } from './livePool';
 import { Offers } from './offers';
@@ -30,6 +31,7 @@ export function PoolView(services: IPanelServices): JSX.Element {
         <>
           <Content {...services} />
           <ErrorNote {...services} />
+          <AgentCalls {...services} />
         </>
       )}
     </div>

@@ -83,6 +83,8 @@ class RankEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """The error that ended its last cell, in one line."""
     message: Message | None = None
     groups: dict[str, Group] = {}
+    making: str = ""
+    """The key of the group that `new_group` makes now; it is among `groups`."""
     collectives: list[Collective] = []
     """The last ones, also of each group, and all not done; none if torch does not record them."""
 

@@ -7,15 +7,17 @@ oldest of very many, are closed: nothing joins them any more.
 
 The order of arrival says little about several ranks: a new thing goes before what higher ranks have
 shown in the same step. A thing is in the same step if it came at most two seconds earlier, and
-nearer in time to the new thing than to the end of this rank's previous burst.
+nearer in time to the new thing than to the end of this rank's previous burst. Lines with a `shape`
+tell their step better than their time does: those of one shape are one step.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
@@ -29,6 +31,7 @@ _AHEAD = 2000
 
 _SHORT = 200
 """Up to how many things shown at the same time are sorted by rank."""
+_LAST_SHAPES = 50
 _TOGETHER = 2.0
 """What ranks show within so many seconds counts as shown at the same time."""
 _BURST = 0.1
@@ -44,7 +47,9 @@ class Entry:
     """Bit r is set if rank r shows it."""
     since: float
     payload: Any = None
-    """`None` for a line of text."""
+    """What is shown instead of `key`; for a line, until ranks show it with different addresses."""
+    shape: str | None = None
+    """A line without what is the rank's own, such as its number: the same on ranks in one step."""
     stream: str | None = None
     """A line's stream; `None` if it is not a line."""
     lines: list[str] | None = None
@@ -62,9 +67,14 @@ class Entry:
         """How many things it is."""
         return 1 if self.lines is None else len(self.lines)
 
+    def show_what_is_common(self, other: Entry) -> None:
+        """Show the key of a line that another rank shows otherwise."""
+        if self.stream is not None and self.payload != other.payload:
+            self.payload = None
+
     def split(self) -> list[Entry]:
         """Return the lines of a block one by one."""
-        parts = [Entry(line, self.ranks, self.since, None, self.stream) for line in self.keys]
+        parts = [Entry(line, self.ranks, self.since, stream=self.stream) for line in self.keys]
         if self.piece:
             self.piece.replace(self, parts)
         return parts
@@ -95,6 +105,10 @@ class MergedLog:
         self._running = set(ranks)
         self._cursors = dict.fromkeys(self._running, 0)
         self._bursts = dict.fromkeys(self._running, Burst())
+        self._shapes: defaultdict[int, deque[str]] = defaultdict(
+            partial(deque, maxlen=_LAST_SHAPES)
+        )
+        """By rank, those that it has shown last."""
 
     @property
     def settled(self) -> int:
@@ -143,6 +157,8 @@ class MergedLog:
         joined: list[Entry] = []
         straight = min(len(self.entries) - at, len(items))
         while len(joined) < straight and self.entries[at].key == items[len(joined)].key:
+            if items[len(joined)].payload is not None:
+                self.entries[at].show_what_is_common(items[len(joined)])
             joined.append(self.entries[at])
             at += 1
         rest = items[len(joined) :]
@@ -167,16 +183,40 @@ class MergedLog:
 
     def _place(self, rank: int, first: int, last: int, new: list[Entry]) -> int:
         """Return a place between two for what is new: before what higher ranks just showed."""
+        shape, shapes = new[0].shape, self._shapes[rank]
+        if shape is not None and shape not in shapes:  # a shape of each step tells none
+            beside = self._beside_its_like(rank, first, last, shape)
+            shapes.extend(entry.shape for entry in new if entry.shape is not None)
+            if beside is not None and (beside == last or self._accepts(beside, new)):
+                return beside
         now, place = new[0].since, last
         same_step = max(now - _TOGETHER, (now + self._bursts[rank].before) / 2)
         while place > max(first, last - _SHORT):
             entry = self.entries[place - 1]
-            if entry.ranks & ((2 << rank) - 1):
+            is_before = entry.shape != shape and entry.shape in shapes
+            if is_before or entry.ranks & ((2 << rank) - 1):
                 break
             if entry.piece and (entry.since < same_step or not self._accepts(place - 1, new)):
                 break
             place -= 1
         return last if last - place == _SHORT else place
+
+    def _beside_its_like(self, rank: int, first: int, last: int, shape: str) -> int | None:
+        """Return the place of a line in the first step behind the cursor that has its like."""
+        end, seen = None, 0
+        for place in range(max(first, last - _SHORT), last):
+            entry = self.entries[place]
+            if entry.shape != shape:
+                continue
+            if entry.ranks & seen:  # of the next step
+                break
+            seen |= entry.ranks
+            if entry.ranks & -entry.ranks > 1 << rank:
+                return place
+            end = place + 1
+            while end < last and self.entries[end].ranks == entry.ranks:
+                end += 1
+        return end
 
     def _find(
         self, rank: int, at: int, items: list[Entry], joined: list[Entry]
@@ -194,6 +234,7 @@ class MergedLog:
                 if new:
                     inserted.append((self._place(rank, at, same[nth], new), new))
                     new = []
+                self.entries[same[nth]].show_what_is_common(item)
                 joined.append(self.entries[same[nth]])
                 at = same[nth] + 1
             else:

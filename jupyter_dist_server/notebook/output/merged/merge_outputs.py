@@ -17,6 +17,7 @@ from math import inf
 from operator import attrgetter
 
 from ....common.protocol.jupyter_messages import Content
+from ..alike import alike, may_vary, shape_of
 from ..publish import Clear, Display, Publication, join_texts, overwrite, own_id, plain_text
 from .match_lines import OPEN, Entry, MergedLog
 from .shown_pieces import LARGE, Bars, Labels, Piece, RichPiece, TextPiece, portions
@@ -28,6 +29,8 @@ REDRAW_EVERY = 0.1
 """Seconds between two updates of the same display."""
 _FLOOD = 4000
 """So many lines are drawn at once."""
+_FEW = 8
+"""Of so many lines that come together, each is sorted by its shape; more take too long."""
 _BLOCK = 100
 """So many new lines or more that come together are one entry."""
 
@@ -84,7 +87,7 @@ class Merger:
             self._out.append(display)
         elif (text := plain_text(rank, content)) is not None:
             lines = text.split("\n")
-            self._add(rank, [Entry(line, 1 << rank, now, None, "stdout") for line in lines])
+            self._add(rank, [Entry(line, 1 << rank, now, stream="stdout") for line in lines])
         else:
             self._add(rank, [self._read_rich(rank, content, now)])
 
@@ -103,15 +106,25 @@ class Merger:
         if "\r" in text or (lines and "\r" in lines[0]):
             lines = [overwrite(line) for line in lines]
         bit = 1 << rank
-        if len(lines) >= _BLOCK and stream == "stdout" and self._log.is_new(lines):
+        if may_vary(text) or len(lines) <= _FEW:
+            self._add(rank, [self._line(rank, stream, line, now) for line in lines])
+        elif len(lines) >= _BLOCK and stream == "stdout" and self._log.is_new(lines):
             blocks = [lines[at : at + LARGE] for at in range(0, len(lines), LARGE)]
-            self._log.add_new(rank, [Entry("", bit, now, None, stream, block) for block in blocks])
+            entries = [Entry("", bit, now, stream=stream, lines=block) for block in blocks]
+            self._log.add_new(rank, entries)
         elif stream == "stdout":
-            self._add(rank, [Entry(line, bit, now, None, stream) for line in lines])
+            self._add(rank, [Entry(line, bit, now, stream=stream) for line in lines])
         else:
-            self._add(rank, [Entry((stream, line), bit, now, None, stream) for line in lines])
+            self._add(rank, [Entry((stream, line), bit, now, stream=stream) for line in lines])
         if rest:
             self._unfinished.add(place, rest, now)
+
+    def _line(self, rank: int, stream: str, line: str, now: float) -> Entry:
+        """Return a line with what other ranks may show instead: another address, another number."""
+        common = alike(line) if may_vary(line) else line
+        key = common if stream == "stdout" else (stream, common)
+        payload = line if common != line else None
+        return Entry(key, 1 << rank, now, payload, shape_of(common, rank), stream)
 
     def _finish_lines(self, rank: int, now: float) -> None:
         for place in self._unfinished.of(rank):
@@ -136,8 +149,11 @@ class Merger:
         return Entry(("display", key), 1 << rank, now, display)
 
     def _add_error(self, rank: int, content: Content) -> None:
+        common = _common_parts(content)
         for ranks, error in self.errors:
-            if error["traceback"] == content["traceback"] and error["ename"] == content["ename"]:
+            if _common_parts(error) == common and error["ename"] == content["ename"]:
+                if error["traceback"] != content["traceback"]:
+                    error |= common
                 ranks.append(rank)
                 return
         self.errors.append(([rank], content))
@@ -285,3 +301,9 @@ class Merger:
     def _set_row(self, bars: Bars, rank: int, row: str) -> None:
         bars.rows[rank] = row
         self._touch(bars)
+
+
+def _common_parts(error: Content) -> Content:
+    """Return what ranks with this error share."""
+    traceback = [alike(part) for part in error["traceback"]]
+    return {"evalue": alike(error["evalue"]), "traceback": traceback}

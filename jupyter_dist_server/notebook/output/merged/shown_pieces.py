@@ -191,7 +191,8 @@ def _lines(entries: Iterable[Entry]) -> list[str]:
         if entry.lines is not None:
             lines += entry.lines
         else:  # on stdout a line is its own key
-            lines.append(entry.key if isinstance(entry.key, str) else entry.key[1])
+            key = entry.key if isinstance(entry.key, str) else entry.key[1]
+            lines.append(key if entry.payload is None else entry.payload)
     return lines
 
 
