@@ -315,8 +315,15 @@ VS_CODE: dict[str, Content] = {
 """Arguments that VS Code's Jupyter extension sends."""
 
 
-def test_a_conversation_with_vs_code(ranks: Notebook) -> None:
+@pytest.fixture
+def vs_code(ranks: Notebook) -> Any:
     front = FrontEnd(ranks)
+    yield front
+    front.stop()
+
+
+def test_a_conversation_with_vs_code(vs_code: FrontEnd) -> None:
+    front, ranks = vs_code, vs_code.notebook
     front.ask("initialize", **VS_CODE["initialize"])
     front.ask("attach", **VS_CODE["attach"])
     front.ask("debugInfo")
@@ -354,7 +361,6 @@ def test_a_conversation_with_vs_code(ranks: Notebook) -> None:
     front.set_breakpoints(CELL)
     front.ask("continue", threadId=stopped["threadId"])
     front.finish(cell)
-    front.ask("disconnect", restart=False)
 
 
 def test_off_it_costs_a_look_at_one_attribute(ranks: Notebook) -> None:

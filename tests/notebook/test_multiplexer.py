@@ -187,6 +187,10 @@ def test_a_front_end_with_several_threads_is_told_of_each() -> None:
     for rank in (1, 0):
         debuggee.stops(rank)
     assert [bool(body.get("preserveFocusHint")) for _, body in debuggee.told] == [False, True]
+    debuggee.told.clear()
+    debuggee.do("continue", threadId=debuggee.do("threads")["threads"][2]["id"], singleThread=True)
+    debuggee.let_time_pass()
+    assert debuggee.shown() == [("continued", "rank 1")]
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 50), st.booleans()), max_size=60))

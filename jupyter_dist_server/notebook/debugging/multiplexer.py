@@ -91,13 +91,14 @@ class Multiplexer:
         if kind == "stopped":
             self.halted[rank], self._reasons[rank] = body["threadId"], body
             self._pausing.discard(rank)
-            if self.shown is None:
+            if self.follows_threads:
+                self._tell_stopped(rank, preserveFocusHint=self.shown not in (None, rank))
+                self.shown = rank if self.shown is None else self.shown
+            elif self.shown is None:
                 if self._before in (None, rank):
                     self._show(rank)
                 else:
                     self._later(TOGETHER, self._choose)
-            elif self.follows_threads and rank != self.shown:
-                self._tell_stopped(rank, preserveFocusHint=True)
         elif kind in ("continued", "terminated"):
             self._let_go(rank)
         self._on_halt()
@@ -183,13 +184,16 @@ class Multiplexer:
         return refusal(message, "No rank runs a cell.")
 
     def _let_go(self, rank: int) -> None:
-        self.halted.pop(rank, None)
+        if self.halted.pop(rank, None) is None:
+            return
         self._references.forget(rank)
-        if rank == self.shown:
-            self.shown, self._before = None, rank
+        if rank == self.shown or self.follows_threads:
             body = {"threadId": self._thread(rank), "allThreadsContinued": not self.halted}
             self._tell({"type": "event", "event": "continued", "seq": 0, "body": body})
-            self._later(TOGETHER, self._choose)
+        if rank == self.shown:
+            self.shown, self._before = None, rank
+            if not self.follows_threads:
+                self._later(TOGETHER, self._choose)
 
     # -- the rank that is shown -------------------------------------------------------------
 
