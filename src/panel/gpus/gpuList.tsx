@@ -9,6 +9,7 @@ import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { ErrorText, Link, Note } from '../../ui/controls';
+import { Notices } from '../../ui/notices';
 import { useSpan } from '../../ui/sparkline';
 import { isSame, useModel } from '../../ui/useModel';
 import { saySpan } from '../../words/load';
@@ -70,11 +71,7 @@ export function GpuList(services: IPanelServices): JSX.Element {
               )}
         </Note>
       )}
-      {gpus.problems.map(problem => (
-        <Note key={problem} kind="warn">
-          {problem}
-        </Note>
-      ))}
+      <Notices notices={gpus.problems} uiState={uiState} kind="warn" />
       {gpus.reason && gpus.reason !== trouble?.message && (
         <p className="jp-dist-quiet">{gpus.reason}</p>
       )}
