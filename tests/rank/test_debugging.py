@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -288,6 +290,22 @@ async def test_off_it_imports_nothing_and_traces_nothing(tmp_path: Path) -> None
     async with running(request(tmp_path, num_ranks=1)) as pool, client_of(pool) as client:
         assert await text_of(client, look) == "[]\n"
         assert await text_of(client, TRACED) == UNTRACED
+
+
+def test_pydevd_has_the_names_that_are_used() -> None:
+    look = """
+import os
+os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
+import debugpy.server.api, pydevd
+pydevd.start_client, pydevd.settrace, pydevd.stoptrace, pydevd.get_global_debugger
+pydevd.PyDB.enable_tracing, pydevd.PyDB.do_wait_suspend
+from _pydevd_bundle.pydevd_constants import GlobalDebuggerHolder
+from _pydevd_bundle.pydevd_extension_api import StrPresentationProvider
+from _pydevd_bundle.pydevd_extension_utils import extensions_of_type
+from pydevd_tracing import restore_sys_set_trace_func
+from _pydevd_sys_monitoring import pydevd_sys_monitoring
+"""
+    subprocess.run([sys.executable, "-c", look], check=True)
 
 
 @contextlib.asynccontextmanager
