@@ -162,7 +162,7 @@ describe('more than 8 ranks', () => {
     showRanks(ranks);
     expect(host.querySelector('p')?.textContent).toBe('1 dead63 idle');
     expect(cell(3)?.getAttribute('aria-label')).toBe(
-      'Rank 3: dead: killed · CPU'
+      'Rank 3 · dead: killed · CPU'
     );
     act(() => cell(2)?.focus());
     expect(cell(2)?.title).toMatch(/^Rank 2 · CPU\nidle \d+ .*\npid 1002$/);
@@ -197,7 +197,7 @@ describe('more than 8 ranks', () => {
     expect(opened()).toBe('Rank 0');
     expect(cell(0)?.getAttribute('aria-selected')).toBe('true');
     press('Escape');
-    expect(opened()).toBe('Rank 19: idle · CPU');
+    expect(opened()).toBe('Rank 19 · idle · CPU');
     act(() => cell(3)?.click());
     expect(opened()).toBe('Rank 3');
   });
@@ -218,7 +218,7 @@ describe('more than 8 ranks', () => {
     const pools = { p1: ranks.map(({ rank }) => makeUsage(rank)) };
     stream.received.emit({ type: 'usage', pools, verdicts: { p1: verdict } });
     showRanks(ranks);
-    expect(cell(5)?.getAttribute('aria-label')).toContain(`Rank 5: ${words}`);
+    expect(cell(5)?.getAttribute('aria-label')).toContain(`Rank 5 · ${words}`);
     expect(cell(5)?.className).toMatch(mood);
     expect(cell(6)?.className).toMatch('jp-mod-busy');
   });

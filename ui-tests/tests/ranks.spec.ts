@@ -173,7 +173,7 @@ test.describe('on a pretend machine', () => {
 
     await test.step('the keyboard reaches all, and their menus', async () => {
       const option = (rank: number) =>
-        panel.pool.getByRole('option', { name: `Rank ${rank}:` });
+        panel.pool.getByRole('option', { name: `Rank ${rank} ·` });
       await panel.tiles.first().focus();
       await page.keyboard.press('End');
       await expect(option(127)).toBeFocused();

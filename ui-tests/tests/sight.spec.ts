@@ -162,7 +162,7 @@ test('what is wrong, and whom others wait for, is in sight', async ({
       panel,
       panel.pool.getByRole('status').getByRole('button', { name: 'Interrupt' })
     );
-    const missing = option(/^Rank 5: did not join all_reduce #412/);
+    const missing = option(/^Rank 5 · did not join all_reduce #412/);
     await expectInSight(panel, missing);
     await expect(missing).toHaveClass(/jp-mod-missing/);
     await expect(
@@ -172,16 +172,16 @@ test('what is wrong, and whom others wait for, is in sight', async ({
   await check();
 
   await test.step('the keyboard opens one', async () => {
-    await option(/^Rank 0:/).focus();
+    await option(/^Rank 0 ·/).focus();
     await page.keyboard.press('End');
-    await expect(option(/^Rank 15:/)).toBeFocused();
+    await expect(option(/^Rank 15 ·/)).toBeFocused();
     await page.keyboard.press('Home');
     for (let rank = 0; rank < 5; rank += 1) {
       await page.keyboard.press('ArrowRight');
     }
     await page.keyboard.press('Enter');
-    await expect(option(/^Rank 5:/)).toHaveAttribute('aria-selected', 'true');
-    await expect(option(/^Rank 5:/)).toBeFocused();
+    await expect(option(/^Rank 5 ·/)).toHaveAttribute('aria-selected', 'true');
+    await expect(option(/^Rank 5 ·/)).toBeFocused();
     await expect(panel.tile(5)).toContainText('did not join all_reduce #412');
     await expectInSight(panel, panel.tile(5));
     await page.keyboard.press('Tab');
@@ -189,10 +189,10 @@ test('what is wrong, and whom others wait for, is in sight', async ({
     await page.keyboard.press('Shift+Tab');
     await page.keyboard.press('Escape');
     await expect(panel.tile(5)).toBeHidden();
-    await option(/^Rank 9:/).click();
+    await option(/^Rank 9 ·/).click();
     await expect(panel.tile(9)).toContainText('waits in all_reduce');
     await check();
-    await option(/^Rank 9:/).click();
+    await option(/^Rank 9 ·/).click();
     await expect(panel.tile(9)).toBeHidden();
   });
 
@@ -223,9 +223,9 @@ test('what is wrong, and whom others wait for, is in sight', async ({
     await page.emulateMedia({ forcedColors: 'active' });
     const edge = (name: RegExp) =>
       option(name).evaluate(cell => getComputedStyle(cell).outlineStyle);
-    expect(await edge(/^Rank 77:/)).toBe('solid');
-    expect(await edge(/^Rank 1:/)).toBe('none');
-    await expect(option(/^Rank 77:/).locator('svg')).toBeVisible();
+    expect(await edge(/^Rank 77 ·/)).toBe('solid');
+    expect(await edge(/^Rank 1 ·/)).toBe('none');
+    await expect(option(/^Rank 77 ·/).locator('svg')).toBeVisible();
     await page.emulateMedia({ forcedColors: null });
   });
 });

@@ -41,10 +41,7 @@ export const RankCell = memo(function RankCell(
       data-colour={colourOf(rank.rank)}
       tabIndex={props.isCurrent ? 0 : -1}
       aria-selected={props.isOpen}
-      aria-label={joinFacts([
-        trans.__('%1: %2', nameOf(rank), state),
-        placeOf(rank)
-      ])}
+      aria-label={joinFacts([nameOf(rank), state, placeOf(rank)])}
       onClick={() => props.toggle(rank.rank)}
       onContextMenu={onContextMenu(place =>
         openRankMenu(props, poolId, rank.rank, place)
