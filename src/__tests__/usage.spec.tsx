@@ -26,7 +26,7 @@ describe('a rank tile', () => {
     });
     const started = Date.now() / 1000;
     show({ pool: makePool({ started }), telemetry }, PoolView);
-    expect(card('Rank 0').textContent).toMatch(/50 %1\.0 GiBpid 1000$/);
+    expect(card('Rank 0').textContent).toMatch(/50 %idle .*1\.0 GiBpid 1000$/);
     expect(meter('CPU use of rank 0')?.getAttribute('aria-valuenow')).toBe(
       '50'
     );
@@ -51,7 +51,7 @@ describe('a rank tile', () => {
       },
       PoolView
     );
-    expect(card('Rank 0').textContent).toMatch(/91 %31\.2 GiBpid 1000$/);
+    expect(card('Rank 0').textContent).toMatch(/91 %idle .*31\.2 GiBpid 1000$/);
     expect(
       card('Rank 0').querySelector(
         'span[title="31.2 GiB allocated, 33.0 GiB reserved by PyTorch"]'

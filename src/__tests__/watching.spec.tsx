@@ -57,7 +57,8 @@ it('the panel asks for readings only while it can be seen', () => {
   panel.show();
   panel.hide();
   panel.show();
-  expect(stream.watched).toEqual([['gpus'], [], ['gpus']]);
+  const all = ['agents', 'gpus'];
+  expect(stream.watched).toEqual([all, [], all]);
   panel.hide();
   Widget.detach(panel);
   expect(stream.watched.at(-1)).toEqual([]);

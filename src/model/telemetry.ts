@@ -69,11 +69,13 @@ export class Telemetry {
   }
 
   /** Have the server send readings until the result is disposed of. */
-  watch(topic: Topic): IDisposable {
-    this._topics.push(topic);
+  watch(...topics: Topic[]): IDisposable {
+    this._topics.push(...topics);
     this._ask();
     return new DisposableDelegate(() => {
-      this._topics.splice(this._topics.indexOf(topic), 1);
+      for (const topic of topics) {
+        this._topics.splice(this._topics.indexOf(topic), 1);
+      }
       this._ask();
     });
   }

@@ -116,8 +116,8 @@ export class DistPanel extends SidePanel {
     }
     if (!this._watching) {
       this._watching = new DisposableSet();
-      this._watching.add(this._services.model.telemetry.watch('gpus'));
-      this._watching.add(this._services.model.telemetry.watch('agents'));
+      const { telemetry } = this._services.model;
+      this._watching.add(telemetry.watch('gpus', 'agents'));
       this._watching.add(this._services.model.queue.watch('all'));
     }
     this._follow();

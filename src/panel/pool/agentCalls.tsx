@@ -8,9 +8,8 @@ import { formatTime, joinFacts } from '../../words/format';
 import type { IPanelServices } from '../services';
 
 /** What coding agents have done here: the last call in a line, and all of them when it is opened. */
-export function AgentCalls({ model }: IPanelServices): JSX.Element | null {
-  const calls = useModel(model, ({ agentCalls }) => agentCalls);
-  const pools = useModel(model, ({ pools }) => pools);
+export function AgentCalls(services: IPanelServices): JSX.Element | null {
+  const calls = useModel(services.model, ({ agentCalls }) => agentCalls);
   const [isOpen, setIsOpen] = useState(false);
   if (!calls.length) {
     return null;
@@ -21,23 +20,30 @@ export function AgentCalls({ model }: IPanelServices): JSX.Element | null {
       <Link aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
         {joinFacts([`${last.agent}: ${last.tool}`, sayWhen(last)])}
       </Link>
-      {isOpen && (
-        <ol aria-label={trans.__('Calls of coding agents')}>
-          {calls.map(call => (
-            <li key={call.id}>
-              <p className={call.failed ? 'jp-dist-warn' : 'jp-dist-quiet'}>
-                {joinFacts([
-                  `${call.agent}: ${call.tool}`,
-                  pools.get(call.pool ?? '')?.name || (call.pool ?? ''),
-                  sayWhen(call)
-                ])}
-              </p>
-              {call.what && <pre className="jp-dist-Log">{call.what}</pre>}
-            </li>
-          ))}
-        </ol>
-      )}
+      {isOpen && <Calls {...services} calls={calls} />}
     </div>
+  );
+}
+
+function Calls(
+  props: IPanelServices & { calls: readonly IAgentCall[] }
+): JSX.Element {
+  const pools = useModel(props.model, ({ pools }) => pools);
+  return (
+    <ol aria-label={trans.__('Calls of coding agents')}>
+      {props.calls.map(call => (
+        <li key={call.id}>
+          <p className={call.failed ? 'jp-dist-warn' : 'jp-dist-quiet'}>
+            {joinFacts([
+              `${call.agent}: ${call.tool}`,
+              pools.get(call.pool ?? '')?.name || (call.pool ?? ''),
+              sayWhen(call)
+            ])}
+          </p>
+          {call.what && <pre className="jp-dist-Log">{call.what}</pre>}
+        </li>
+      ))}
+    </ol>
   );
 }
 
