@@ -181,7 +181,7 @@ def test_a_breakpoint_in_a_cell_on_ranks(front: FrontEnd) -> None:
     front.ask("continue", threadId=1)  # as JupyterLab, which has deleted its stopped thread
     front.until("continued")
     stopped = front.until("stopped")
-    assert front.names()[stopped["threadId"]] == name
+    rank = int(front.names()[stopped["threadId"]][-1])
     front.until_all_stopped(2)
     assert [front.ask("debugInfo")["stoppedThreads"][0]] == [stopped["threadId"]]
     other = front.ask("jdistShowRank", rank=1 - rank)

@@ -57,6 +57,8 @@ class PydevdLink:
             )
         finally:
             self._pydevd.start_client = connect
+        # It remembers the breakpoints of code by the number of changes, also of a debugger before.
+        self._pydevd.get_global_debugger().mtime = next(_SESSIONS) * 10_000
         reader = threading.Thread(target=self._read, name="debugger", daemon=True)
         let_run(reader)
         reader.start()
@@ -161,6 +163,7 @@ def _pydevd() -> Any:
         ) from None
 
 
+_SESSIONS = itertools.count(1)
 _CURRENT: list[PydevdLink] = []
 _is_registered: list[bool] = []
 
