@@ -91,6 +91,7 @@ describe('what can be done with a rank', () => {
       'Restart',
       'Kill…',
       'Debug',
+      'Step Only the Shown Rank',
       'Show Stack',
       'Show Log',
       'Run Code Here',

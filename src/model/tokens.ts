@@ -30,6 +30,7 @@ export namespace CommandIDs {
   export const toggleMode = 'jupyter-dist:toggle-mode';
   export const killRank = 'jupyter-dist:kill-rank';
   export const debugRank = 'jupyter-dist:debug-rank';
+  export const stepOneRank = 'jupyter-dist:step-one-rank';
   export const showStacks = 'jupyter-dist:show-stacks';
   export const showLog = 'jupyter-dist:show-log';
   export const runOnRank = 'jupyter-dist:run-on-rank';

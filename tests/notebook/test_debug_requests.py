@@ -189,6 +189,12 @@ def test_a_breakpoint_in_a_cell_on_ranks(front: FrontEnd) -> None:
     shown_other = front.until("stopped")["threadId"]
     assert front.names()[shown_other] == f"rank {1 - rank}"
     assert front.variables(front.frames(shown_other)[0]["id"])["x"]["value"] == str(11 - rank)
+    front.ask("jdistStepOnlyShownRank", on=True)
+    front.ask("next", threadId=1)
+    assert front.until("stopped")["threadId"] == shown_other
+    lines = [front.frames(one)[0]["line"] for one in (shown_other, stopped["threadId"])]
+    assert lines == [6, 4], "the other rank stays where it is"
+    front.ask("jdistStepOnlyShownRank", on=False)
     front.ask("continue", threadId=1)
     front.finish(cell)
     assert "end 0" in "".join(front.outputs) and "end 1" in "".join(front.outputs)

@@ -15,7 +15,7 @@ from ...client.ranks.debug_connection import DebugConnection
 from ...common.patience import patience
 from ...common.protocol.jupyter_messages import Content
 from ..session.current_pool import CurrentPool
-from .multiplexer import Multiplexer, refusal, response
+from .multiplexer import ONLY_ONE, Multiplexer, refusal, response
 
 T = TypeVar("T")
 _RUNS_CELLS = "run_code"
@@ -52,6 +52,8 @@ class DebuggerFront:
         """The control thread's."""
         self._ranks: Multiplexer | None = None
         """While the debugger is on."""
+        self._only_one = False
+        """Whether only the rank that is shown goes on, also when the debugger is on again."""
         self._without_kernel = False
         """Whether it is on for the ranks only, as the kernel was in a cell when it was begun."""
         self._client: PoolClient | None = None
@@ -83,9 +85,11 @@ class DebuggerFront:
             return await self._initialize(message)
         if command == "attach":
             return await self._attach(message)
+        if command == ONLY_ONE:
+            self._only_one = bool((message.get("arguments") or {}).get("on"))
         ranks = self._ranks
         if ranks is None:
-            return await self._ask_kernel(message)
+            return response(message) if command == ONLY_ONE else await self._ask_kernel(message)
         if command == "disconnect":
             await self._end()
             return await self._ask_kernel(message)
@@ -108,7 +112,7 @@ class DebuggerFront:
         self._ranks = Multiplexer(
             self._ask, self._ask_kernel, self._tell, self._later, self._note_halts
         )
-        self._ranks.follows_threads = self._follows_threads
+        self._ranks.follows_threads, self._ranks.only_one = self._follows_threads, self._only_one
         self._pool.debugger = self
         await self._sync()
         failed, client = self._failures, self._client

@@ -54,7 +54,8 @@ class Multiplexer:
         """The rank that was shown last."""
         self._pausing: set[int] = set()
         """Ranks that stop as soon as they return from C code."""
-        self._only_one = False
+        self.only_one = False
+        """Whether only the rank that is shown goes on."""
         self._reasons: dict[int, Content] = {}
         self._references = References()
         self._ask, self._ask_kernel = ask, ask_kernel
@@ -74,7 +75,7 @@ class Multiplexer:
         if command == SHOW_RANK:
             return await self._show_rank(message, arguments)
         if command == ONLY_ONE:
-            self._only_one = bool(arguments.get("on"))
+            self.only_one = bool(arguments.get("on"))
             return response(message)
         if command == "debugInfo":
             return self._with_stopped(await self._ask_kernel(message))
@@ -142,7 +143,7 @@ class Multiplexer:
     async def _go_on(self, message: Content, arguments: Content) -> Content:
         owner = self._references.owner(arguments)
         chosen = dict(self.halted)
-        only_one = bool(self._only_one or arguments.get("singleThread"))
+        only_one = bool(self.only_one or arguments.get("singleThread"))
         if only_one:
             one = owner[0] if owner and owner[0] in chosen else self.shown
             chosen = {rank: thread for rank, thread in chosen.items() if rank == one}

@@ -1,4 +1,5 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { Kernel } from '@jupyterlab/services';
 import type { CommandRegistry } from '@lumino/commands';
 
 /** JupyterLab's command that shows the debugger, if it is installed. */
@@ -27,6 +28,39 @@ export async function debugRank(
     void commands.execute(SHOW_DEBUGGER);
   }
   await ask(panel, 'jdistShowRank', { rank });
+}
+
+/** The kernels whose debugger lets only the rank go on that is shown. */
+const stepsOne = new WeakSet<Kernel.IKernelConnection>();
+
+export function stepsOneRank(panel: NotebookPanel): boolean {
+  const kernel = panel.sessionContext.session?.kernel;
+  return Boolean(kernel && stepsOne.has(kernel));
+}
+
+/** Let only the rank go on that the debugger shows, or all that are stopped. */
+export async function stepOneRank(
+  panel: NotebookPanel,
+  on: boolean
+): Promise<void> {
+  const kernel = panel.sessionContext.session?.kernel;
+  if (!kernel) {
+    return;
+  }
+  await ask(panel, 'jdistStepOnlyShownRank', { on });
+  if (!on) {
+    stepsOne.delete(kernel);
+    return;
+  }
+  stepsOne.add(kernel);
+  // A new process knows nothing of it.
+  const forget = (_: unknown, status: Kernel.Status) => {
+    if (status === 'restarting' || status === 'autorestarting') {
+      stepsOne.delete(kernel);
+      kernel.statusChanged.disconnect(forget);
+    }
+  };
+  kernel.statusChanged.connect(forget);
 }
 
 let number = 0;

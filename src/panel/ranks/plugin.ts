@@ -19,7 +19,7 @@ import { showTexts } from '../../ui/textDialog';
 import { loadLog, loadStacks } from '../../words/rankTexts';
 import { findRank } from '../commands';
 import type { IFound } from '../commands';
-import { debugRank } from './debugRank';
+import { debugRank, stepOneRank, stepsOneRank } from './debugRank';
 
 /** Commands for single ranks. */
 export const ranksPlugin: JupyterFrontEndPlugin<void> = {
@@ -71,6 +71,25 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
         if (rank && panel) {
           shell.activateById(panel.id);
           await debugRank(panel, rank.rank, commands);
+        }
+      }
+    });
+    commands.addCommand(CommandIDs.stepOneRank, {
+      label: trans.__('Step Only the Shown Rank'),
+      caption: trans.__(
+        'In the debugger, Continue and the steps apply to the rank that is shown, not to all that are stopped.'
+      ),
+      isVisible,
+      isEnabled: args => notebookOf(find(args).pool, model, tracker) !== null,
+      isToggled: args => {
+        const panel = notebookOf(find(args).pool, model, tracker);
+        return panel !== null && stepsOneRank(panel);
+      },
+      execute: async args => {
+        const panel = notebookOf(find(args).pool, model, tracker);
+        if (panel) {
+          await stepOneRank(panel, !stepsOneRank(panel));
+          commands.notifyCommandChanged(CommandIDs.stepOneRank);
         }
       }
     });
@@ -143,6 +162,7 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
     const ours = [
       CommandIDs.killRank,
       CommandIDs.debugRank,
+      CommandIDs.stepOneRank,
       CommandIDs.showStacks,
       CommandIDs.showLog,
       CommandIDs.runOnRank

@@ -19,6 +19,7 @@ export function openRankMenu(
     { command: CommandIDs.killRank, args },
     { type: 'separator' },
     { command: CommandIDs.debugRank, args },
+    { command: CommandIDs.stepOneRank, args },
     { command: CommandIDs.showStacks, args },
     { command: CommandIDs.showLog, args },
     { type: 'separator' },
