@@ -15,6 +15,7 @@ from traitlets.config import Config
 from jupyter_dist_server.common.protocol.sampler_messages import InventoryNews, SampleNews
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.server.extension import JupyterDistApp
+from jupyter_dist_server.server.mcp.agent_calls import AgentCalls
 from jupyter_dist_server.server.stream_handler import Viewer
 
 from ..fake_nvml.build import State
@@ -33,7 +34,7 @@ def test_every_client_is_sent_the_same_bytes(jp_asyncio_loop: Any, jp_serverapp:
 
     async def work() -> None:
         news = asyncio.Event()
-        viewers = [Viewer(feed, cells, news.set) for _ in range(50)]
+        viewers = [Viewer(feed, cells, AgentCalls(), news.set) for _ in range(50)]
         for viewer in viewers:
             viewer.look_at(frozenset({"gpus"}))
         while "gpus" not in feed.frames:
@@ -67,7 +68,7 @@ def test_who_asks_in_a_row_has_nvml_read_once(
         assert len(inventory.gpus) == 2
         assert (await feed.state.get()).inventory is inventory
         news = asyncio.Event()
-        viewer = Viewer(feed, cells, news.set)
+        viewer = Viewer(feed, cells, AgentCalls(), news.set)
         viewer.look_at(frozenset({"gpus"}))
         while len(feed.telemetry.processes) < 2:
             news.clear()
@@ -114,7 +115,7 @@ def test_gpus_that_are_hidden_from_the_server_are_not_told_of(
     async def work() -> None:
         found = await feed.overview()
         assert [gpu["uuid"] for gpu in found["gpus"]] == ["GPU-2", "GPU-0"]
-        viewer = Viewer(feed, cells, lambda: None)
+        viewer = Viewer(feed, cells, AgentCalls(), lambda: None)
         viewer.look_at(frozenset({"gpus"}))
         told = [json.loads(frame) for frame in await viewer.take()]
         assert [gpu["uuid"] for gpu in told[0]["inventory"]["gpus"]] == ["GPU-2", "GPU-0"]

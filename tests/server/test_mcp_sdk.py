@@ -21,7 +21,7 @@ async def look(transport: Any, mode: str | None) -> None:
         tools = {tool.name for tool in (await client.list_tools()).tools}
         assert {"start_pool", "run_on_ranks", "why_stuck", "submit_job"} <= tools
         found = await client.call_tool("pools", {})
-        assert not found.is_error and json.loads(found.content[0].text) == {}
+        assert not found.is_error and json.loads(found.content[0].text).keys() <= {"pools"}
         refused = await client.call_tool("pool", {"pool": "p-0"})
         assert refused.is_error and "There is no pool p-0" in refused.content[0].text
 
