@@ -135,8 +135,11 @@ def _frames(error: BaseException) -> list[TracebackType]:
 
 
 def _is_users(frame: TracebackType) -> bool:
-    file = frame.tb_frame.f_code.co_filename
-    is_library = file.startswith(_STANDARD_LIBRARY) or _INSTALLED.search(file)
+    # Code of Cython has the path of its source, and that of its module is among its globals.
+    files = frame.tb_frame.f_code.co_filename, str(frame.tb_frame.f_globals.get("__file__"))
+    is_library = any(
+        file.startswith(_STANDARD_LIBRARY) or _INSTALLED.search(file) for file in files
+    )
     return not (is_library or module_of(frame).startswith(_OURS))
 
 

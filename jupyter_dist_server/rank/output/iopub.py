@@ -106,10 +106,11 @@ class Outbox:
             budget = self._budget_of(cell.get("msg_id", ""))
             if budget is None:
                 return True
-            if json.loads(header)["msg_type"] == "clear_output":
+            kind = json.loads(header)["msg_type"]
+            if kind == "clear_output":
                 budget.displays.clear()
                 return True
-            if text := _shown_as_text(content):
+            if kind == "execute_result" and (text := _only_text(content)):
                 shown = budget.spend(text)
                 if shown and shown != text:
                     self._publish(cell, "stdout", shown)
@@ -204,11 +205,9 @@ class PubThread(BasePubThread):
             super().send_multipart(*arguments, **options)
 
 
-def _shown_as_text(content: bytes) -> str:
-    """Return the text of a display that has nothing else, and stays as it is."""
-    if b'"image/' in content or b'"display_id"' in content:
-        return ""
-    data = json.loads(content)["data"]
+def _only_text(content: bytes) -> str:
+    """Return the text of a result that has nothing else."""
+    data = {} if b'"image/' in content else json.loads(content)["data"]
     text = data.get("text/plain") if len(data) == 1 else None
     return f"{text}\n" if isinstance(text, str) else ""
 

@@ -117,7 +117,7 @@ def _begins_drawing(before: str, text: str) -> bool:
     if "\r" not in before and "\r" not in text:
         return False
     above, line_end, row = text.rpartition("\n")  # what follows a progress bar may be another one
-    is_below_bar = "\r" in (before + above).rpartition("\n")[2]
+    is_below_bar = "\r" in (before + above).rpartition("\n")[2].rstrip("\r")  # not in "\r\n"
     return bool(line_end) and is_below_bar and row[:1] in ("", "\r")
 
 
