@@ -141,7 +141,7 @@ SERVER = """
 import sys
 from types import SimpleNamespace
 from jupyter_dist_server.common.server_file import read_discovery_files, write_discovery_file
-url = {"certfile": "", "ip": "", "port": int(sys.argv[1]), "base_url": "/"}
+url = {"certfile": "", "ip": "", "port": int(sys.argv[1]), "base_url": "/", "root_dir": "/"}
 file = write_discovery_file(SimpleNamespace(**url), "secret")
 print("written", flush=True)
 sys.stdin.read()

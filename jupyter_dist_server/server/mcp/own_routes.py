@@ -92,7 +92,8 @@ async def call_route(
     if not done.done() and response.left:
         response.left()
     await done  # a handler that is told that its client has left ends what it has begun
-    return _read(response)
+    # Ten megabytes of output would hold up other requests.
+    return await asyncio.to_thread(_read, response)
 
 
 def _read(response: _Response) -> Any:

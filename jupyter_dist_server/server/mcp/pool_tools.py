@@ -117,11 +117,15 @@ async def _run_on_ranks(handler: DistHandler, given: Arguments) -> str:
     body: Arguments = {name: given[name] for name in ("code", "ranks") if name in given}
     body["timeout"] = min(float(given.get("timeout", 60.0)), _MOST_TIME)
     answer = await call_route(handler, "POST", f"pools/{given['pool']}/execute", body)
+    return await asyncio.to_thread(_outputs, handler.settings["jupyter_dist_mcp_runs"], answer)
+
+
+def _outputs(runs: Runs, answer: Arguments) -> str:
     ranks = {int(rank): said for rank, said in answer["ranks"].items()}
     texts = {rank: rank_text(said["outputs"]) for rank, said in ranks.items()}
-    runs: Runs = handler.settings["jupyter_dist_mcp_runs"]
-    run = runs.keep(texts)
-    return outputs_text(run, {rank: said["status"] for rank, said in ranks.items()}, texts)
+    return outputs_text(
+        runs.keep(texts), {rank: said["status"] for rank, said in ranks.items()}, texts
+    )
 
 
 async def _cell_output(handler: DistHandler, given: Arguments) -> str:
