@@ -88,7 +88,9 @@ test('nobody is asked while the panel is hidden', async ({ page }) => {
   const samples = () => told.filter(text => text.includes('"sample"')).length;
   await expect.poll(samples).toBeGreaterThan(1);
   // Ends of jobs are told of, whatever is in sight; they cost nothing while there are none.
-  await expect.poll(() => asked.at(-1)).toBe('{"watch":["agents","gpus","jobs"]}');
+  await expect
+    .poll(() => asked.at(-1))
+    .toBe('{"watch":["agents","gpus","jobs"]}');
 
   await page.getByRole('tab', { name: /^File Browser/ }).click();
   await expect.poll(() => asked.at(-1)).toBe('{"watch":["jobs"]}');
@@ -102,7 +104,9 @@ test('nobody is asked while the panel is hidden', async ({ page }) => {
 
   await panel.open();
   await expect.poll(() => told.length).toBeGreaterThan(before);
-  await expect.poll(() => asked.at(-1)).toBe('{"watch":["agents","gpus","jobs"]}');
+  await expect
+    .poll(() => asked.at(-1))
+    .toBe('{"watch":["agents","gpus","jobs"]}');
 });
 
 test('ranks on GPUs: their load, their memory, and whose they are', async ({
