@@ -159,12 +159,14 @@ class DebugHandlers:
             self._in_control_thread(partial(client.reply, DebugAttachReply(event=event)))
 
     def _beside(self, asked: Asked[Any], work: Callable[[], RankReply]) -> None:
+        from .pydevd_link import let_run
+
         def do() -> None:
             reply = work()
             self._in_control_thread(partial(asked.reply, reply))
 
         thread = threading.Thread(target=do, name="debugger-switch", daemon=True)
-        vars(thread).update(pydev_do_not_trace=True, is_pydev_daemon_thread=True)
+        let_run(thread)
         thread.start()
 
     def _in_control_thread(self, reply: Callable[[], None]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -39,8 +38,8 @@ class AgentCalls:
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
-        self._calls: deque[tuple[int, AgentCall]] = deque(maxlen=_KEPT)
-        """With the version of their last changes."""
+        self._calls: dict[int, tuple[int, AgentCall]] = {}
+        """By ID, with the version of their last changes."""
         self.version = 0
         self._listeners: set[Callable[[], None]] = set()
 
@@ -51,7 +50,7 @@ class AgentCalls:
 
     def since(self, version: int) -> list[AgentCall]:
         """Return the calls that have changed since a version."""
-        return [call for changed, call in self._calls if changed > version]
+        return [call for changed, call in self._calls.values() if changed > version]
 
     def begin(self, agent: str, tool: str, given: dict[str, Any]) -> AgentCall:
         """Note that a tool is called."""
@@ -60,20 +59,19 @@ class AgentCalls:
         if len(what) > _LONGEST:
             what = f"{what[:_LONGEST]}…"
         call = AgentCall(next(self._numbers), agent, tool, given.get("pool"), what, time.time())
-        self._calls.append((self.version + 1, call))
-        self._tell()
+        self._keep(call)
         return call
 
     def end(self, call: AgentCall, *, failed: bool) -> None:
         """Note that a call has its answer."""
         call.ended, call.failed = time.time(), failed
-        kept = [(self.version + 1 if one is call else at, one) for at, one in self._calls]
-        self._calls.clear()
-        self._calls.extend(kept)
-        self._tell()
+        self._keep(call)
 
-    def _tell(self) -> None:
+    def _keep(self, call: AgentCall) -> None:
         self.version += 1
+        self._calls[call.id] = self.version, call
+        for old in [*self._calls][:-_KEPT]:
+            del self._calls[old]
         for listener in list(self._listeners):
             listener()
 
