@@ -27,6 +27,7 @@ COMMANDS = {
     "info": ("info", "Show the GPUs and who has them."),
     "show": ("show_and_logs", "Show all about a job."),
     "logs": ("show_and_logs", "Show what a job has printed."),
+    "why": ("why", "Say why the ranks of a job wait for each other."),
     "wait": ("show_and_logs", "Wait until jobs have ended."),
     "history": ("show_and_logs", "Show the jobs that have ended."),
     "cancel": ("cancel_and_update", "Cancel jobs."),

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ..common.files.shared_folder import FOLDER
+from ..common.script_folder import way_in
 from ..common.users import name_of
 from .slurm_variables import slurm_variables
 from .store.job import Job, Spec
@@ -93,7 +94,9 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
     if job.spec.torchrun and not environment.keys() & _TORCHRUN_LOGS:
         environment["PET_LOG_DIR"] = str(_folder("torchrun", job, store))
     if job.spec.notebook:
-        environment[KERNEL_FOLDER] = str(_kernel_folder(job, environment))
+        environment[KERNEL_FOLDER] = str(_short_folder("kernel", job, environment))
+    if job.spec.why:
+        environment |= way_in(evidence_folder(job, environment), environment)
     mask = _mask(job, store)
     environment |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": mask}
     if "SLURM_JOB_ID" not in environment:  # else the queue is inside an allocation
@@ -118,19 +121,26 @@ def _folder(name: str, job: Job, store: Store) -> Path:
     return store.folder / name / job.run_name
 
 
-def _kernel_folder(job: Job, environment: Mapping[str, str]) -> Path:
-    """Return the folder of a notebook kernel's sockets, whose paths must be short."""
+def _short_folder(kind: str, job: Job, environment: Mapping[str, str]) -> Path:
+    """Return a folder for sockets, whose paths must be short."""
     temporary = environment.get("TMPDIR", "")
     if not (os.path.isabs(temporary) and os.access(temporary, os.W_OK | os.X_OK)):
         temporary = "/tmp"
-    return Path(temporary, f"kernel-{job.id}-{job.launch}")
+    return Path(temporary, f"{kind}-{job.id}-{job.launch}")
+
+
+def evidence_folder(job: Job, environment: Mapping[str, str]) -> Path:
+    """Return the folder in which the processes of a job tell why they wait."""
+    return _short_folder("jdist-why", job, environment)
 
 
 def _folders(job: Job, store: Store) -> list[Path]:
     """Return the folders that exist while a job runs."""
     found = [_folder("leases", job, store)] if job.gpus else []
     found += [_folder("torchrun", job, store)] if job.spec.torchrun else []
-    return found + ([_kernel_folder(job, store.environment(job))] if job.spec.notebook else [])
+    environment = store.environment(job)
+    found += [_short_folder("kernel", job, environment)] if job.spec.notebook else []
+    return found + ([evidence_folder(job, environment)] if job.spec.why else [])
 
 
 def make_folders(job: Job, store: Store) -> None:

@@ -27,7 +27,10 @@ MAX_DEPTH = 32
 
 _STATUS = {
     404: ("pool_not_found", "kernel_not_found", "unknown_job"),
-    409: ("pool_exists", "gpus_taken", "pool_not_running", "rank_busy", "rank_dead"),
+    409: (
+        *("pool_exists", "gpus_taken", "pool_not_running", "rank_busy", "rank_dead"),
+        *("job_not_running", "no_ranks", "process_ended"),
+    ),
     503: (
         *("gpus_unknown", "leases_unusable", "queue_unusable", "queue_newer"),
         *("pool_unreachable", "agent_silent", "rank_silent"),

@@ -9,6 +9,7 @@ from ..common.version import version
 from .base_handlers import DistHandler, StatusHandler
 from .gpus import gpu_handlers
 from .jobs import job_handlers, log_handlers
+from .jobs.verdict_handler import JobVerdictHandler
 from .mcp.mcp_handler import McpHandler
 from .page import PageHandler
 from .pools import execute, pool_handlers, rank_handlers, start_form
@@ -70,6 +71,7 @@ ROUTES: list[tuple[str, type[Any]]] = [
     (_JOB + "/requeue", job_handlers.RequeueHandler),
     (_JOB + "/signal", job_handlers.SignalHandler),
     (_JOB + "/log", log_handlers.JobLogHandler),
+    (_JOB + "/verdict", JobVerdictHandler),
     (_JOB + "/details", job_handlers.JobDetailsHandler),
     (_JOB + "/lines", log_handlers.JobLinesHandler),
     (r"jupyter-dist/mcp", McpHandler),

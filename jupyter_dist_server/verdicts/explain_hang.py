@@ -202,6 +202,8 @@ def _without_wait(evidence: Evidence) -> Verdict | None:
     if ranks := [rank for rank, found in evidence.items() if found.condition == "silent"]:
         do = "does" if len(ranks) == 1 else "do"
         sentence = f"No verdict: {name_ranks(ranks)} {do} not respond."
+        if why := evidence[ranks[0]].why:
+            sentence = f"No verdict: what {name_ranks(ranks)} {do} cannot be seen ({why})."
         return Verdict("silent", sentence, ranks, False, [INTERRUPT, restart(ranks)], _SILENT)
     return None
 

@@ -50,11 +50,16 @@ def is_debugged(evidence: RankEvidence) -> bool:
 
 def may_come(evidence: RankEvidence) -> bool:
     """Tell whether a rank may still join by itself: it computes, loads or sleeps."""
-    if evidence.condition in ("holds_gil", "starved"):
+    if evidence.condition in ("holds_gil", "starved") or _is_unseen(evidence):
         return True
     if evidence.condition != "answers" or evidence.idle:
         return False
     return not is_debugged(evidence) and _waits_for_user(evidence.stack) is None
+
+
+def _is_unseen(evidence: RankEvidence) -> bool:
+    """Tell whether there is no way to see what a rank does, though it may be well."""
+    return evidence.condition == "silent" and bool(evidence.why)
 
 
 def what_it_does(evidence: RankEvidence, one: bool, ran: bool = True) -> str:
@@ -73,9 +78,12 @@ def what_it_does(evidence: RankEvidence, one: bool, ran: bool = True) -> str:
     if evidence.condition == "starved":
         return f"{it} {are} {PHRASES['starved']}"
     if evidence.condition == "silent":
+        if evidence.why:
+            return f"what {it} {'does' if one else 'do'} cannot be seen ({evidence.why})"
         return f"{it} {'does' if one else 'do'} not respond"
     if evidence.condition == "holds_gil":
-        return f"{it} {are} in C code that holds the GIL{where}"
+        function = f" (`{evidence.native}`)" if evidence.native else ""
+        return f"{it} {are} in C code that holds the GIL{function}{where}"
     if evidence.idle and not ran:
         return f"{it} {are} idle"
     if evidence.idle:

@@ -6,6 +6,7 @@ import type {
   IAttempt,
   IFullJob,
   IJobDetails,
+  IJobVerdict,
   IJobLines,
   ILinesQuery
 } from '../model/detailsContract';
@@ -218,6 +219,9 @@ export class FakeQueue implements IQueueModel {
     jobDetails: jest.fn((_: string) => Promise.resolve(makeDetails())),
     jobLines: jest.fn((_: string, _query: ILinesQuery) =>
       Promise.resolve(makeLines())
+    ),
+    jobVerdict: jest.fn(
+      (_: string): Promise<IJobVerdict> => Promise.resolve({ launches: [] })
     ),
     submitJobs: jest.fn((_: IJobRequest) =>
       Promise.resolve<IJobs>({ jobs: [makeJob()], count: 1 })

@@ -1,3 +1,4 @@
+import type { IVerdict } from './gpuContract';
 import type { IJob, JobState } from './queueContract';
 import type { IJobRequest } from './submitContract';
 
@@ -18,6 +19,21 @@ export interface IJobDetails {
   dependencies: IDependency[];
   /** The names of its environment variables. */
   variables: string[];
+}
+
+/** Why the ranks of a job wait. */
+export interface IJobVerdict {
+  launches: ILaunchVerdict[];
+}
+
+/** That of the ranks that were started together: by torchrun, or as a pool. */
+export interface ILaunchVerdict {
+  text: string;
+  stacks: string;
+  verdict: IVerdict | null;
+  world_size: number;
+  /** The pool's ID; empty for the ranks of a script. */
+  pool: string;
 }
 
 export interface IFullJob extends IJob {

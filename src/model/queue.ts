@@ -29,6 +29,7 @@ export type JobRequests = Pick<
   | 'tasks'
   | 'jobDetails'
   | 'jobLines'
+  | 'jobVerdict'
 >;
 
 export type IQueueModel = Readonly<QueueModel>;

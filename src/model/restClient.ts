@@ -13,7 +13,12 @@ import type {
   IStartRequest,
   IStartSchema
 } from './contract';
-import type { IJobDetails, IJobLines, ILinesQuery } from './detailsContract';
+import type {
+  IJobDetails,
+  IJobLines,
+  IJobVerdict,
+  ILinesQuery
+} from './detailsContract';
 import type { IGpuHistory, IInventory } from './gpuContract';
 import type {
   IJobs,
@@ -163,6 +168,11 @@ export class Client {
 
   jobDetails(label: string): Promise<IJobDetails> {
     return this._request('GET', pathOf('jobs', label, 'details'));
+  }
+
+  /** Why its ranks wait, by launch. */
+  jobVerdict(label: string): Promise<IJobVerdict> {
+    return this._request('GET', pathOf('jobs', label, 'verdict'));
   }
 
   jobLines(label: string, query: ILinesQuery): Promise<IJobLines> {

@@ -6,7 +6,7 @@ import sys
 import time
 from types import FrameType
 
-from jupyter_dist_server.rank.waits.evidence_handlers import called_at
+from jupyter_dist_server.rank.waits.own_evidence import called_at
 
 
 class Looker:

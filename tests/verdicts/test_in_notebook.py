@@ -194,7 +194,7 @@ def test_what_is_left_behind(two: Notebook, tmp_path: Path) -> None:
 def test_evidence_that_contradicts_itself_makes_no_verdict(two: Notebook) -> None:
     two.ok(
         "%%distributed\nfor _ in range(3):\n    dist.all_reduce(torch.ones(20))\nif rank == 1:\n"
-        "    from jupyter_dist_server.rank.waits import evidence_handlers as evidence\n"
+        "    from jupyter_dist_server.rank.waits import own_evidence as evidence\n"
         "    kept = evidence.collectives_of\n"
         "    evidence.collectives_of = lambda *all: kept(*all)[::-1]"
     )

@@ -62,7 +62,7 @@ async def test_slow_and_unequal_ranks(scene: Scene) -> None:
 async def test_a_rank_that_cannot_read_all_of_its_evidence_tells_the_rest(scene: Scene) -> None:
     broken = ("recorded", "groups_by_name", "_message")
     await scene.ok(
-        "from jupyter_dist_server.rank.waits import evidence_handlers as evidence\n"
+        "from jupyter_dist_server.rank.waits import own_evidence as evidence\n"
         f"kept = {{name: getattr(evidence, name) for name in {broken}}}\n"
         f"for name in {broken}:\n    setattr(evidence, name, lambda *_, **__: 1 / 0)"
     )

@@ -62,7 +62,7 @@ async def gather_evidence(
     folder = connection.folder
     seen = await asyncio.gather(
         *(
-            _from_outside(folder, rank, processes.get(rank) if signal else None, since)
+            _of_silent_rank(folder, rank, processes.get(rank) if signal else None, since)
             for rank in silent
             if causes.get(rank) not in ("stopped", "starved")
         )
@@ -78,16 +78,26 @@ async def gather_evidence(
     return dict(sorted(found.items()))  # so that the next look finds the same words
 
 
-async def _from_outside(
+async def _of_silent_rank(
     folder: Path, rank: int, process: ProcessRef | None, since: float
 ) -> tuple[int, RankEvidence]:
-    recorded, stack = await asyncio.gather(
-        _ask_recorder(recorder_socket(folder, rank), since),
-        signalled_stack(stack_file(folder, rank), process),
+    recorder, stack = recorder_socket(folder, rank), stack_file(folder, rank)
+    return rank, await from_outside(recorder, stack, process, since)
+
+
+async def from_outside(
+    recorder: Path, stack: Path, process: ProcessRef | None, since: float = 0.0
+) -> RankEvidence:
+    """Return what threads in C tell of a process that does not answer.
+
+    The process is signalled to write its stack, unless it is `None`.
+    """
+    recorded, frames = await asyncio.gather(
+        _ask_recorder(recorder, since), signalled_stack(stack, process)
     )
-    holds_gil = bool(stack) or recorded is not None
-    return rank, RankEvidence(
-        condition="holds_gil" if holds_gil else "silent", stack=stack, collectives=recorded or []
+    holds_gil = bool(frames) or recorded is not None
+    return RankEvidence(
+        condition="holds_gil" if holds_gil else "silent", stack=frames, collectives=recorded or []
     )
 
 
@@ -149,11 +159,11 @@ def _read_stack(text: str) -> list[Frame]:
             if function == "run_code" or is_below_users_code(file):
                 break
             place = place_at(file, int(number))
-            frames.append(Frame(_module(file), function, place, own=is_own(file)))
+            frames.append(Frame(module_of(file), function, place, own=is_own(file)))
     return frames
 
 
-def _module(file: str) -> str:
+def module_of(file: str) -> str:
     """Return the name of a package's module by its file; of others, the last part."""
     _, installed, inside = file.removesuffix(".py").rpartition("-packages/")
     return inside.replace("/", ".") if installed else Path(file).stem

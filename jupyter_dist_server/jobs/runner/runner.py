@@ -19,7 +19,14 @@ from ...common.files.inherited_lease import InheritedLease
 from ...common.patience import patience
 from ...common.processes.control_groups import MemoryWatch
 from ...common.processes.process_ref import ProcessRef, give_memory_back
-from ..job_command import job_command, job_environment, log_paths, make_folders, with_secrets
+from ..job_command import (
+    evidence_folder,
+    job_command,
+    job_environment,
+    log_paths,
+    make_folders,
+    with_secrets,
+)
 from ..job_end import any_is_lost, leave_end, write_end
 from ..launch import ensure
 from ..store.job import Job
@@ -29,6 +36,7 @@ from .descendants import Descendant, alive_after, descendants, names, send, to_w
 from .job_process import become_job
 from .log_limit import LogLimit
 from .outcome import other_gpus, outcome, unused_gpus
+from .wait_watch import LIMIT, WaitWatch
 
 
 class Runner:
@@ -51,6 +59,7 @@ class Runner:
         """By the monotonic clock: neither a step of the clock nor sleep counts."""
         self._memory = MemoryWatch()
         self._log_limits: list[LogLimit] = []
+        self._waits: WaitWatch | None = None
         self._begins: dict[str, int] = {}
         """The files of its output, and their sizes before this attempt."""
         self._wakeup, sender = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -115,6 +124,9 @@ class Runner:
         err = out if error == output else os.open(error, flags, 0o666)
         self._begins = {output: os.fstat(out).st_size, error: os.fstat(err).st_size}
         self._log_limits = [LogLimit(path, self.job.spec.log_max) for path in self._begins]
+        if self.job.spec.why:
+            folder, most = evidence_folder(self.job, environment), environment.get(LIMIT, "")
+            self._waits = WaitWatch(folder, error, self.job.label, most)
         waits, release = os.pipe2(os.O_CLOEXEC)
         self._refused, refusal = os.pipe2(os.O_CLOEXEC)
         child = os.fork()
@@ -138,6 +150,8 @@ class Runner:
                 while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                     if ended[0] == child:
                         status = ended[1]
+                    elif self._waits:
+                        self._waits.note_end(ended[0])
             if status is not None:
                 self._note_shutdown(os.waitstatus_to_exitcode(status))
                 # Unless what the job's process left behind has grace time left.
@@ -146,6 +160,8 @@ class Runner:
             self._look()
             moments = [self._kill_at, self._signal_at(), self._ends_at]
             moments += [limit.due for limit in self._log_limits]
+            if self._waits and self._ended_by is None:
+                moments.append(self._waits.due(self._ends_at))
             due = [moment for moment in moments if moment is not None]
             self._sleep(min(due) - time.monotonic() if due else None)
             self._on_time(child)
@@ -207,6 +223,10 @@ class Runner:
         for limit in self._log_limits:
             if limit.due is not None and now >= limit.due:
                 limit.look()
+        if self._waits and self._ended_by is None:
+            due = self._waits.due(self._ends_at)
+            if due is not None and now >= due:
+                self._waits.look(self._ends_at)
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = now + 1.0  # again, for what was started meanwhile
             processes = descendants()
@@ -251,6 +271,8 @@ class Runner:
             told = f"Ended by signal 9 (SIGKILL){words}" if words else ""
         found = outcome(self.job, code, self._ended_by, told, self._begins)
         details = [found["detail"]]
+        if self._waits and self._ended_by == TIMEOUT:
+            details.append(self._waits.told)
         with contextlib.suppress(DistError):
             usage = self._store.usage(self.job)
             details += [unused_gpus(self.job, usage), other_gpus(usage)]

@@ -38,6 +38,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     append: bool = False
     log_max: int = LOG_MAX
     torchrun: bool = False
+    why: bool = True
+    """Whether its processes can be asked why they wait."""
     grace: float = GRACE
     signal: tuple[int, float] | None = None
     """A signal, and how many seconds before the limit it is sent."""

@@ -168,6 +168,7 @@ def prepare(request: JobRequest, store: Store, folder: str, files: str = "jdist"
         append=request.open_mode == "append",
         log_max=slurm.read_size(request.log_max) if request.log_max else LOG_MAX,
         torchrun=bool(request.torchrun),
+        why=not request.no_why,
         signal=_signal_before(request.signal) if request.signal else None,
         signal_first="B" in (request.signal or "").rpartition(":")[0],
         grace=GRACE if request.grace is None else slurm.check_grace(request.grace),

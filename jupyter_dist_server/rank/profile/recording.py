@@ -17,8 +17,8 @@ from ...common.protocol.ranks.rank_messages import ProfileOptions
 from ...common.recorded_collectives import is_cell, is_own, place_at
 from ..torch_internals import profiler_runs
 from ..users_code import runs_users_code
-from ..waits.evidence_handlers import called_at
 from ..waits.flight_recorder import quiet_stderr
+from ..waits.own_evidence import called_at
 
 
 class Sample(NamedTuple):

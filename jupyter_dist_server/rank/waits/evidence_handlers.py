@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-import ast
-import dis
-import linecache
-import logging
-from collections.abc import Callable
-from itertools import islice
-from types import CodeType, FrameType
-from typing import Any, TypeVar
+from msgspec.structs import replace
 
-from ...common.protocol.ranks.collectives import WAITING_MODULES
-from ...common.protocol.ranks.evidence import (
-    EvidenceReply,
-    EvidenceRequest,
-    Frame,
-    Group,
-    Message,
-    RankEvidence,
-)
+from ...common.protocol.ranks.evidence import EvidenceReply, EvidenceRequest
 from ...common.protocol.ranks.rank_messages import Activity
-from ...common.recorded_collectives import collectives_of, is_own, place_at
 from .. import clock
 from ..group.process_group import ProcessGroup
 from ..request_handlers import Asked, hears
-from ..torch_internals import groups_by_name
-from .flight_recorder import recorded
-from .stacks import Place, main_thread, of_the_cell
-
-T = TypeVar("T")
-_LOG = logging.getLogger(__name__)
-
-_DEEPEST = 60  # the number of innermost frames that are reported
-_UNNAMED = ("undefined", "default_pg", "")
-_MAKER = "_new_process_group_helper"
-_PEERS = {"send": ("dst", "group_dst"), "recv": ("src", "group_src")}
-"""torch's functions that wait for one other rank, and the arguments with its number."""
+from .own_evidence import own_evidence
+from .stacks import main_thread, of_the_cell
 
 
 class EvidenceHandlers:
@@ -50,105 +24,13 @@ class EvidenceHandlers:
     @hears(EvidenceRequest)
     def dist_evidence_request(self, asked: Asked[EvidenceRequest]) -> None:
         """Answer on the control thread, whatever the main thread does."""
-        busy = self._state == "busy"
+        busy, since = self._state == "busy", self.group.since
         stack = of_the_cell(list(main_thread())) if busy else []
-        dump = _try("The flight recorder", lambda: recorded(idle=not busy), None)
-        groups: dict[str, tuple[list[int], str]] = _try("The process groups", groups_by_name, {})
-        in_the_making = _try("A new group", lambda: _group_in_the_making(stack), None)
-        making, members = in_the_making or ("", [])
-        if making:
-            groups[making] = members, ""
-        evidence = RankEvidence(
-            idle=not busy,
+        found = own_evidence(stack, since=since, idle=not busy)
+        evidence = replace(
+            found,
             cell=self._cell,
             ended=self._ended,
-            stack=[_tell(frame, line) for frame, line in stack[:_DEEPEST]],
-            message=_try("A message", lambda: _message(stack), None),
-            groups={
-                name: Group(ranks, "" if description in _UNNAMED else description)
-                for name, (ranks, description) in groups.items()
-            },
-            making=making,
-            collectives=clock.shared_collectives(
-                collectives_of(dump, self.group.since) if dump else []
-            ),
+            collectives=clock.shared_collectives(found.collectives),
         )
-        asked.reply(EvidenceReply(evidence, clock.shared(self.group.since)))
-
-
-def _try(what: str, read: Callable[[], T], otherwise: T) -> T:
-    """Read a part of the evidence; if that fails, the others are still reported."""
-    try:
-        return read()
-    except Exception:  # of torch's internals
-        _LOG.exception("%s cannot be read.", what)
-        return otherwise
-
-
-def _tell(frame: FrameType, line: int) -> Frame:
-    code = frame.f_code
-    return Frame(
-        module=str(frame.f_globals.get("__name__")),
-        function=code.co_name,
-        place=place_at(code.co_filename, line),
-        call=called_at(code, frame.f_lasti),
-        own=is_own(code.co_filename),
-    )
-
-
-def called_at(code: CodeType, at: int) -> str | None:
-    """Return what is called at an instruction, as written in the code."""
-    while at > 0 and dis.opname[code.co_code[at]] == "CACHE":  # behind a call of Python code
-        at -= 2
-    if at < 0 or "CALL" not in dis.opname[code.co_code[at]]:
-        return None
-    if not hasattr(code, "co_positions"):
-        return _only_call(code, at)
-    first, last, begin, end = next(islice(code.co_positions(), at // 2, None))
-    if first is None or first != last:
-        return None
-    line = linecache.getline(code.co_filename, first).encode()
-    called = line[begin:end].decode(errors="replace")
-    return called.partition("(")[0].strip() or None
-
-
-def _only_call(code: CodeType, at: int) -> str | None:
-    """Do so if the line has only one call: Python 3.10 does not record its place in the line."""
-    number = next(line for begin, end, line in code.co_lines() if begin <= at < end)
-    line = linecache.getline(code.co_filename, number or 0).strip()
-    try:
-        parsed = ast.walk(ast.parse(f"{line} pass" if line.endswith(":") else line))
-    except SyntaxError:  # it continues in the next line
-        return None
-    calls = [ast.unparse(node.func) for node in parsed if isinstance(node, ast.Call)]
-    return calls[0] if len(calls) == 1 else None
-
-
-def _group_in_the_making(stack: list[Place]) -> tuple[str, list[int]] | None:
-    """Return the name and the ranks of a group that `new_group` has not made yet."""
-    for frame, _ in stack:
-        if frame.f_code.co_name == _MAKER and frame.f_globals.get("__name__") in WAITING_MODULES:
-            values: dict[str, Any] = frame.f_locals
-            members: list[int] = list(values["global_ranks_in_group"])
-            return (str(values["group_name"]), members) if members else None
-    return None
-
-
-def _message(stack: list[Place]) -> Message | None:
-    """Return the message that the main thread waits for; gloo's recorder has none."""
-    for frame, _ in stack:
-        names = _PEERS.get(frame.f_code.co_name)
-        if names and frame.f_globals.get("__name__") in WAITING_MODULES:
-            return Message(frame.f_code.co_name, _peer(frame, *names))
-    return None
-
-
-def _peer(frame: FrameType, in_pool: str, in_group: str) -> int | None:
-    import torch.distributed as dist
-
-    values: dict[str, Any] = frame.f_locals
-    group, peer = values.get("group"), values.get(in_pool)
-    if peer is None and values.get(in_group) is not None:
-        chosen: Any = group or dist.group.WORLD
-        peer = dist.get_global_rank(chosen, values[in_group])
-    return peer
+        asked.reply(EvidenceReply(evidence, clock.shared(since)))

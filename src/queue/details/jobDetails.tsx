@@ -18,6 +18,7 @@ import { Facts } from './facts';
 import { OutputPane } from './logPane';
 import type { DetailsProps, IJobDetailsProps } from './props';
 import { useDetails } from './useDetails';
+import { Why } from './why';
 
 export class JobWidget extends ReactWidget {
   constructor(
@@ -127,6 +128,7 @@ export function JobDetails(props: IJobDetailsProps): JSX.Element {
         <Sentence {...all} />
         {problem}
         <Actions {...all} send={send} />
+        <Why {...all} />
         <Curves {...all} />
         <Facts {...all} />
       </div>

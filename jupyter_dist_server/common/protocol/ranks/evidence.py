@@ -77,6 +77,8 @@ class RankEvidence(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     stack: list[Frame] = []
     """The cell's, the innermost frame first; empty between cells."""
+    native: str = ""
+    """The C function that the main thread is in, where py-spy has told it."""
     cell: int | None = None
     idle: bool = False
     ended: str = ""

@@ -1,0 +1,56 @@
+"""``jdist why``: which rank is missing in which collective, and where each rank is."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+
+import msgspec
+
+from ..jobs.select_jobs import select_one
+from ..jobs.store.store import Store
+from ..pools.explain_processes import Explained, explain_job, explain_root
+from .printing import printable
+from .queue import refresh
+
+
+def add_why_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``jdist why``."""
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("job", nargs="?", metavar="JOB", help="12, 40_3, NAME, @")
+    told = (
+        "look at a process of yours that is no job, such as torchrun, and all that it has started"
+    )
+    what.add_argument("--pid", type=int, metavar="PID", help=told)
+    told = "show frames in C too, by py-spy, and name the C function that holds the GIL"
+    parser.add_argument("--native", action="store_true", help=told)
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def run_why(options: argparse.Namespace, store: Store) -> int:
+    """Print why ranks wait; 0 if none is stuck, 1 if one is."""
+    if options.pid is not None:
+        end = f"kill {options.pid}"
+        look = explain_root(f"Process {options.pid}", options.pid, native=options.native)
+    else:
+        refresh(store)
+        job = select_one(store, options.job)
+        end = f"jdist cancel {job.label}"
+        look = explain_job(job, native=options.native)
+    found = asyncio.run(look)
+    if options.json:
+        print(msgspec.json.encode(found).decode())
+    else:
+        for one in found:
+            _print(one, end)
+    return int(any(one.verdict and one.verdict.stuck for one in found))
+
+
+def _print(one: Explained, end: str) -> None:
+    if one.pool:
+        print(f"Pool {one.pool}:")
+    print(printable(one.text))
+    if one.verdict and one.verdict.stuck and not one.pool:
+        print(f"To end it: {end}")
+    for line in ["", *one.stacks.splitlines(), ""]:
+        print(printable(line))

@@ -1,0 +1,92 @@
+"""The ranks of scripts that a process has started: by torchrun, or by other programs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from ...common.patience import patience
+from ...common.processes.process_ref import ProcessRef
+from ...common.protocol.ranks.script_messages import (
+    Launch,
+    ScriptReply,
+    decode_script_reply,
+    read_launch,
+)
+from ...common.script_folder import EVIDENCE, FOLDER, answer_socket
+
+
+@dataclass(frozen=True)
+class ScriptRank:
+    """One rank of a script."""
+
+    launch: Launch
+    process: ProcessRef
+    folder: Path | None
+    """Where its sockets are; `None` if it was started without."""
+
+    async def ask(self) -> ScriptReply:
+        """Return what it tells; an empty reply if nothing comes."""
+        return await _ask(self.folder, self.process.pid)
+
+
+async def find_script_ranks(root: int) -> list[list[ScriptRank]]:
+    """Return the ranks among a process and all that it has started, by launch, in their order.
+
+    Raises `psutil.NoSuchProcess` if there is no such process. Processes of other users are passed
+    over.
+    """
+    processes = await asyncio.to_thread(_started_by, root)
+    found = await asyncio.gather(*(_read(*one) for one in processes.items()))
+    ranks = {rank.process.pid: rank for rank in found if rank}
+    launches: dict[tuple[str, int], dict[int, ScriptRank]] = {}
+    for pid, rank in ranks.items():
+        launch, above = rank.launch, processes[pid].parent
+        while above in processes and not (above in ranks and ranks[above].launch == launch):
+            above = processes[above].parent
+        if above not in processes:  # or it is a worker of a rank, whose variables it has inherited
+            launches.setdefault((launch.address, launch.world_size), {})[launch.rank] = rank
+    return [[one[rank] for rank in sorted(one)] for one in launches.values()]
+
+
+class _Process(NamedTuple):
+    parent: int
+    environment: dict[str, str]
+
+
+def _started_by(root: int) -> dict[int, _Process]:
+    top = psutil.Process(root)
+    found = {}
+    for process in [top, *top.children(recursive=True)]:
+        with contextlib.suppress(psutil.Error, OSError):  # it has ended, or is another user's
+            found[process.pid] = _Process(process.ppid(), process.environ())
+    return found
+
+
+async def _read(pid: int, process: _Process) -> ScriptRank | None:
+    folder = Path(process.environment[FOLDER]) if FOLDER in process.environment else None
+    said = await _ask(folder, pid)
+    launch = said.launch or read_launch(process.environment)
+    return ScriptRank(launch, ProcessRef.of(pid), folder) if launch else None
+
+
+async def _ask(folder: Path | None, pid: int) -> ScriptReply:
+    if folder:
+        with contextlib.suppress(OSError, ValueError, asyncio.TimeoutError):
+            answer = _exchange(answer_socket(folder, pid))
+            return decode_script_reply(await asyncio.wait_for(answer, patience.answer))
+    return ScriptReply()
+
+
+async def _exchange(socket: Path) -> bytes:
+    reader, writer = await asyncio.open_unix_connection(str(socket))
+    try:
+        writer.write(EVIDENCE)
+        return await reader.read()
+    finally:
+        writer.close()

@@ -1,0 +1,45 @@
+"""The private folder in which the processes of a job's script tell why they wait."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from .pool_folder import STACK_SIGNAL
+from .recorded_collectives import SIZE
+
+FOLDER = "JUPYTER_DIST_EVIDENCE"
+"""The environment variable that names the folder."""
+_SIGNAL = "JUPYTER_DIST_STACK_SIGNAL"
+_ON_PATH = str(Path(__file__).parents[1] / "rank" / "scripts" / "on_path")
+"""The folder of a module that each Python imports at its start."""
+PLACE, EVIDENCE = b"place", b"evidence"
+"""What a process can be asked: for its place, as text, and for a `ScriptReply`."""
+
+
+def way_in(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with which the Python processes of a job can be asked."""
+    path = environment.get("PYTHONPATH")
+    return {
+        FOLDER: str(folder),
+        _SIGNAL: str(STACK_SIGNAL),
+        "PYTHONPATH": f"{_ON_PATH}{os.pathsep}{path}" if path else _ON_PATH,
+        # A user's own number counts.
+        "TORCH_FR_BUFFER_SIZE": environment.get("TORCH_FR_BUFFER_SIZE") or str(SIZE),
+    }
+
+
+def answer_socket(folder: Path, pid: int) -> Path:
+    """Return where a process answers."""
+    return folder / str(pid)
+
+
+def recorder_socket(folder: Path, pid: int) -> Path:
+    """Return where its flight recorder can be asked, also while it holds the GIL."""
+    return folder / f"{pid}-fr"
+
+
+def stack_file(folder: Path, pid: int) -> Path:
+    """Return where it writes its main thread's stack at a `STACK_SIGNAL`."""
+    return folder / f"{pid}.stack"

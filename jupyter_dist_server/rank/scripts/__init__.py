@@ -1,0 +1,1 @@
+"""What runs in the processes of scripts, so that others can ask why they wait."""
