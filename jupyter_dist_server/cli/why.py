@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from pathlib import Path
 
 import msgspec
 
+from ..client.scripts.torch_dumps import read_dumps
 from ..jobs.select_jobs import select_one
 from ..jobs.store.store import Store
 from ..pools.explain_processes import Explained, explain_job, explain_root
+from ..verdicts.explain_hang import explain_hang
+from ..verdicts.script_text import about_script
 from .printing import printable
 from .queue import refresh
 
@@ -22,6 +26,8 @@ def add_why_options(parser: argparse.ArgumentParser) -> None:
         "look at a process of yours that is no job, such as torchrun, and all that it has started"
     )
     what.add_argument("--pid", type=int, metavar="PID", help=told)
+    told = "a folder with dumps of torch's flight recorder, one for each rank: PREFIX0, PREFIX1, …"
+    what.add_argument("--dumps", metavar="FOLDER", help=told)
     told = "show frames in C too, by py-spy, and name the C function that holds the GIL"
     parser.add_argument("--native", action="store_true", help=told)
     parser.add_argument("--json", action="store_true", help="as JSON")
@@ -29,6 +35,8 @@ def add_why_options(parser: argparse.ArgumentParser) -> None:
 
 def run_why(options: argparse.Namespace, store: Store) -> int:
     """Print why ranks wait; 0 if none is stuck, 1 if one is."""
+    if options.dumps:
+        return _explain_dumps(Path(options.dumps))
     if options.pid is not None:
         end = f"kill {options.pid}"
         look = explain_root(f"Process {options.pid}", options.pid, native=options.native)
@@ -44,6 +52,16 @@ def run_why(options: argparse.Namespace, store: Store) -> int:
         for one in found:
             _print(one, end)
     return int(any(one.verdict and one.verdict.stuck for one in found))
+
+
+def _explain_dumps(folder: Path) -> int:
+    evidence = read_dumps(folder)
+    verdict = explain_hang(evidence)
+    if verdict is None or verdict.kind == "silent":  # nobody waits, and a dump tells no more
+        print(f"No rank of {len(evidence)} waits for another.")
+        return 0
+    print(printable(about_script(verdict).text))
+    return int(verdict.stuck)
 
 
 def _print(one: Explained, end: str) -> None:

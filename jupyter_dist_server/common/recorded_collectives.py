@@ -60,10 +60,19 @@ class TorchEntry(msgspec.Struct, frozen=True):
     frames: list[TorchFrame] = []
 
 
+class TorchGroup(msgspec.Struct, frozen=True):
+    """A process group, with torch's names."""
+
+    desc: str = ""
+    ranks: str = ""
+    """Such as ``[0, 1]``; empty for gloo, which does not know them."""
+
+
 class TorchDump(msgspec.Struct, frozen=True):
-    """What a recorder tells; for gloo, it does not know which ranks are in a group."""
+    """What a recorder tells."""
 
     entries: list[TorchEntry] = []
+    pg_config: dict[str, TorchGroup] = {}
 
 
 def read_json(text: bytes) -> TorchDump:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from jupyter_dist_server.client.scripts.torch_dumps import read_dumps
 from jupyter_dist_server.common.protocol.ranks.evidence import Evidence
 from jupyter_dist_server.verdicts.explain_hang import explain_hang
 
@@ -188,6 +191,16 @@ def test_what_is_left_behind(two: Notebook, tmp_path: Path) -> None:
     assert verdict and text.startswith(verdict.sentence)
     nowhere = two.run(f"%dist_why --save {tmp_path / 'none' / 'why.json'}")
     assert "why.json cannot be written: No such file or directory" in nowhere.error
+    dumps = tmp_path / "dumps"
+    text = two.ok(f"%dist_why --save {dumps}").text
+    assert f"torchfrtrace {dumps} --prefix rank_" in text
+    command = [Path(sys.executable).parent / "torchfrtrace", dumps, "--prefix", "rank_"]
+    read = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "all_reduce" in read.stdout + read.stderr
+    verdict = explain_hang(read_dumps(dumps))
+    assert verdict and verdict.sentence.endswith(
+        "Rank 1 has not begun it: what it does cannot be seen (a dump does not tell)."
+    )
     two.ok("%dist_restart")
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from ...common.errors import DistError
 from ...common.processes.why_silent import Cause, why_each_silent
 from ...common.protocol.ranks.evidence import Condition, Evidence, RankEvidence
+from ...common.protocol.ranks.script_messages import ScriptReply
 from ...common.script_folder import recorder_socket, stack_file
 from ..ranks.gather_evidence import from_outside
 from ..ranks.spied_stack import SpiedStack, spied_stack
@@ -25,20 +28,26 @@ async def script_evidence(ranks: Sequence[ScriptRank]) -> Evidence:
     of their C code early, so only on a user's request, or if they have been silent for long.
     """
     said = await asyncio.gather(*(one.ask() for one in ranks))
-    found = {
-        one.launch.rank: reply.evidence
+    silent = {
+        one.launch.rank: one.process
         for one, reply in zip(ranks, said, strict=True)
-        if reply.evidence
+        if not (reply.evidence or reply.failure)
     }
-    silent = {one.launch.rank: one for one in ranks if one.launch.rank not in found}
-    causes = await why_each_silent({rank: one.process for rank, one in silent.items()})
-    looks = (_from_outside(one, causes[rank]) for rank, one in silent.items())
-    found |= dict(zip(silent, await asyncio.gather(*looks), strict=True))
+    causes = await why_each_silent(silent)
+    looks = (
+        _look(one, reply, causes.get(one.launch.rank))
+        for one, reply in zip(ranks, said, strict=True)
+    )
+    seen = await asyncio.gather(*looks)
+    found = {one.launch.rank: evidence for one, evidence in zip(ranks, seen, strict=True)}
     missing = _ENDED if ranks[0].launch.is_local else _ELSEWHERE
     return {rank: found.get(rank, missing) for rank in range(ranks[0].launch.world_size)}
 
 
-async def _from_outside(one: ScriptRank, cause: Cause) -> RankEvidence:
+async def _look(one: ScriptRank, reply: ScriptReply, cause: Cause | None) -> RankEvidence:
+    """Return what a rank tells, or what is seen of it; `cause` is why it does not answer."""
+    if reply.evidence:
+        return reply.evidence
     if cause == "stopped" or cause == "starved":
         return RankEvidence(condition=cause)
     if cause == "ended":
@@ -47,12 +56,12 @@ async def _from_outside(one: ScriptRank, cause: Cause) -> RankEvidence:
         pid = one.process.pid
         recorder, stack = recorder_socket(one.folder, pid), stack_file(one.folder, pid)
         seen = await from_outside(recorder, stack, one.process)
-        if seen.condition == "holds_gil":
-            return seen
+        if seen.condition == "holds_gil":  # unless it has answered that it cannot tell more
+            return replace(seen, condition="answers") if reply.failure else seen
     try:
         return _of_spied(await spied_stack(one.process.pid))
     except DistError as error:
-        why = f"{error.message.rstrip('.')}; its process {_DOES.get(cause, 'sleeps')}"
+        why = f"{error.message.rstrip('.')}; its process {_DOES.get(cause or 'stuck', 'sleeps')}"
         return RankEvidence(condition="silent", why=why)
 
 

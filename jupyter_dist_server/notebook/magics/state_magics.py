@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
-import msgspec
 from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
-from ...common.errors import DistError
-from ...verdicts.explain_hang import explain
-from ...verdicts.what_ranks_do import busy_sentence
+from ...client.ranks.spied_stack import with_native_frames
+from ...verdicts.explain_hang import explain, explain_hang
+from ...verdicts.script_text import stacks_text, verdict_text
 from ..cells.wait_watch import evidence_on, explain_wait
 from ..output.remedies import say_lost_nodes
 from .base import DistMagics
 from .option_parser import no_options, parse, plain_usage
 from .reports.gpu_table import gpu_rows
 from .reports.pool_status import status_table
+from .save_evidence import save_evidence
 
 
 @magics_class
@@ -45,7 +44,13 @@ class StateMagics(DistMagics):
 
     @plain_usage
     @magic_arguments()
-    @argument("--save", metavar="FILE", help="write what the ranks tell as JSON, for a bug report")
+    @argument(
+        "--save",
+        metavar="FILE",
+        help="write what the ranks tell to FILE.json, for a bug report, or dumps for torchfrtrace "
+        "to a folder",
+    )
+    @argument("--native", action="store_true", help="show stacks with frames in C, by py-spy")
     @line_magic
     def dist_why(self, line: str) -> None:
         """Say why ranks wait: which rank is missing in which collective, and what it does.
@@ -53,26 +58,24 @@ class StateMagics(DistMagics):
         Examples::
 
             %dist_why
+            %dist_why --native
             %dist_why --save why.json
+            %dist_why --save dumps
         """
         options = parse(self.dist_why, line)
         _, client = self.pool.require()
         look = partial(evidence_on, client, signal=True)
         verdict, evidence = self.pool.loop.run(explain(look))
+        snapshot = client.link.snapshot
+        ranks = snapshot.ranks if snapshot else []
+        pids = {rank.rank: rank.pid for rank in ranks if rank.pid and not rank.node}
+        if options.native:
+            evidence = self.pool.loop.run(with_native_frames(evidence, pids))
+            verdict = verdict and explain_hang(evidence)
         if options.save:
-            try:
-                saved = msgspec.json.format(msgspec.json.encode(evidence))
-                Path(options.save).expanduser().write_bytes(saved)
-            except OSError as error:
-                raise DistError(
-                    "file_unwritable",
-                    f"{options.save} cannot be written: {error.strerror}.",
-                    "Choose an existing folder with write permission.",
-                ) from error
-        if verdict is None:
-            busy = [busy_sentence(rank, evidence[rank]) for rank in sorted(evidence)]
-            print(" ".join(["No rank waits for another.", *filter(None, busy)]))
-            return
-        print(verdict.text)
-        for remedy in verdict.remedies:
+            print(self.pool.loop.run(save_evidence(client, evidence, options.save)))
+        print(verdict_text(verdict, evidence))
+        for remedy in verdict.remedies if verdict else []:
             print(f"{remedy.label}: {remedy.magic}")
+        if options.native:
+            print(f"\n{stacks_text(evidence, pids)}")

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ...common.protocol.ranks.evidence import EvidenceReply, EvidenceRequest
+from ...common.protocol.ranks.evidence import (
+    DumpReply,
+    DumpRequest,
+    EvidenceReply,
+    EvidenceRequest,
+)
 from ...common.protocol.ranks.rank_messages import Activity
 from .. import clock
 from ..group.process_group import ProcessGroup
 from ..request_handlers import Asked, hears
+from ..torch_internals import groups_by_name
+from .flight_recorder import pickled_dump
 from .own_evidence import own_evidence
 from .stacks import main_thread, of_the_cell
 
@@ -34,3 +41,9 @@ class EvidenceHandlers:
             collectives=clock.shared_collectives(found.collectives),
         )
         asked.reply(EvidenceReply(evidence, clock.shared(since)))
+
+    @hears(DumpRequest)
+    def dist_dump_request(self, asked: Asked[DumpRequest]) -> None:
+        """Answer on the control thread, too."""
+        dump = pickled_dump(groups_by_name())
+        asked.reply(DumpReply(), [memoryview(dump)] if dump else [])

@@ -69,6 +69,22 @@ def recorded_since(moment: float) -> list[TorchEntry]:
     return [e for e in entries if e.time_created_ns >= moment * 1e9 and not e.is_p2p]
 
 
+def pickled_dump(groups: dict[str, tuple[list[int], str]]) -> bytes | None:
+    """Return what is recorded as torch pickles it, with the ranks and names of its groups.
+
+    gloo's dump lacks these; without them, torch's ``torchfrtrace`` matches nothing.
+    """
+    dumps = [pickle.loads(dump) for dump in dump_recorded(_KNOWS_LINES.is_set())]
+    if not dumps:
+        return None
+    known = {
+        name: {"name": name, "desc": description, "ranks": str(ranks)}
+        for name, (ranks, description) in groups.items()
+    }
+    entries = [entry for dump in dumps for entry in dump.get("entries", [])]
+    return pickle.dumps(dumps[0] | {"entries": entries, "pg_config": known})
+
+
 def _learn_lines() -> None:
     _read(lines=True)
     _KNOWS_LINES.set()

@@ -94,6 +94,16 @@ class RankEvidence(msgspec.Struct, frozen=True, kw_only=True):
 Evidence = dict[int, RankEvidence]
 
 
+class DumpRequest(RankRequest, frozen=True):
+    """Send what torch's flight recorder has, in the form that torch's ``torchfrtrace`` reads."""
+
+    kind = "dist_dump_request"
+
+
+class DumpReply(RankReply, frozen=True):
+    """That, pickled, in the only buffer; none if torch does not record."""
+
+
 class EvidenceRequest(RankRequest, frozen=True):
     """Tell what you do, and which collectives you have begun."""
 

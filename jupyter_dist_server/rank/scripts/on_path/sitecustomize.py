@@ -52,9 +52,10 @@ def _answer(descriptor: int) -> None:
     with socket.socket(fileno=descriptor) as connection:
         connection.settimeout(10)
         try:
+            asked = connection.recv(64)
             from jupyter_dist_server.rank.scripts.answer import answer
 
-            connection.sendall(answer(connection.recv(64)))
+            connection.sendall(answer(asked))
         except OSError:  # who asked has left
             return
         except Exception as error:  # another version of ours, or none, or torch's internals differ
