@@ -12,7 +12,7 @@ from ..common.rank_specs import name_ranks
 from .contradiction import contradiction, disagreement
 from .match_waits import Wait, find_waits
 from .verdict import INTERRUPT, STOP, Kind, Remedy, Verdict, restart
-from .what_ranks_do import is_debugged, may_come, waits_in, what_it_does, where_it_is
+from .what_ranks_do import is_debugged, is_unseen, may_come, waits_in, what_it_does, where_it_is
 
 _SAVE = (
     "Before you stop the cell, write the evidence to a file for a bug report, in another notebook "
@@ -93,9 +93,9 @@ def explain_hang(
     incomplete = [wait for wait in waits if wait.absent]
     if not incomplete:
         return _slow(waits[0], evidence)
-    blocked = {
-        rank for wait in incomplete for rank in wait.joined if waits_in(evidence[rank]) is not None
-    }
+    joined = {rank for wait in incomplete for rank in wait.joined}
+    # One whose stack is not known, as from a dump, is taken to wait in what it has not done.
+    blocked = {r for r in joined if is_unseen(evidence[r]) or waits_in(evidence[r]) is not None}
     missing = [(wait, [rank for rank in wait.absent if rank not in blocked]) for wait in incomplete]
     missing = [(wait, causes) for wait, causes in missing if causes]
     if not missing:

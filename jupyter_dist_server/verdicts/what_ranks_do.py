@@ -50,14 +50,14 @@ def is_debugged(evidence: RankEvidence) -> bool:
 
 def may_come(evidence: RankEvidence) -> bool:
     """Tell whether a rank may still join by itself: it computes, loads or sleeps."""
-    if evidence.condition in ("holds_gil", "starved") or _is_unseen(evidence):
+    if evidence.condition in ("holds_gil", "starved") or is_unseen(evidence):
         return True
     if evidence.condition != "answers" or evidence.idle:
         return False
     return not is_debugged(evidence) and _waits_for_user(evidence.stack) is None
 
 
-def _is_unseen(evidence: RankEvidence) -> bool:
+def is_unseen(evidence: RankEvidence) -> bool:
     """Tell whether there is no way to see what a rank does, though it may be well."""
     return evidence.condition == "silent" and bool(evidence.why)
 

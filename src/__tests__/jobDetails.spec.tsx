@@ -106,6 +106,35 @@ describe('JobDetails', () => {
     host.remove();
   });
 
+  it('says why the ranks of a running job wait', async () => {
+    const { jobVerdict } = queue.requests;
+    queue.requests.jobDetails.mockResolvedValue(
+      makeDetails({}, { state: 'RUNNING', started: 100 })
+    );
+    await show();
+    const launch = { verdict: null, world_size: 2, pool: '' };
+    const text = 'Rank 0 waits in barrier #1 at `barrier()`. Rank 1 sleeps.';
+    jobVerdict.mockResolvedValue({
+      launches: [{ ...launch, text, stacks: 'Rank 0 (pid 7):' }]
+    });
+    press('Why?');
+    expect(host.textContent).toMatch('Asking the ranks…');
+    await act(() => new Promise<void>(resolve => setTimeout(resolve)));
+    expect(jobVerdict).toHaveBeenCalledWith('12');
+    expect(host.textContent).toMatch(text.replaceAll('`', ''));
+    expect(host.querySelector('details pre')?.textContent).toBe(
+      'Rank 0 (pid 7):'
+    );
+    const message = 'Job 12 has no ranks now.';
+    jobVerdict.mockRejectedValue(
+      new ApiError({ code: 'no_ranks', message, hint: '' }, 409)
+    );
+    press('Why?');
+    await act(() => new Promise<void>(resolve => setTimeout(resolve)));
+    expect(host.textContent).toMatch(message);
+    expect(host.textContent).not.toMatch('Rank 1 sleeps');
+  });
+
   it('shows what is known of it', async () => {
     const first = { label: '11', name: 'prepare', dependency: 'afterok:11' };
     const details = makeDetails(

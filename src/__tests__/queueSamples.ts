@@ -220,8 +220,8 @@ export class FakeQueue implements IQueueModel {
     jobLines: jest.fn((_: string, _query: ILinesQuery) =>
       Promise.resolve(makeLines())
     ),
-    jobVerdict: jest.fn(
-      (_: string): Promise<IJobVerdict> => Promise.resolve({ launches: [] })
+    jobVerdict: jest.fn((_: string): Promise<IJobVerdict> =>
+      Promise.resolve({ launches: [] })
     ),
     submitJobs: jest.fn((_: IJobRequest) =>
       Promise.resolve<IJobs>({ jobs: [makeJob()], count: 1 })

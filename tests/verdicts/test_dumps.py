@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jupyter_dist_server.cli.main import main
 from jupyter_dist_server.common.protocol.ranks.evidence import (
     CodePlace,
     Evidence,
@@ -236,3 +240,38 @@ def test_a_pickled_dump_with_frames_of_cpp() -> None:
 def test_what_is_no_dump_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError):
         read_json(text)
+
+
+@pytest.mark.parametrize(
+    "files, told",
+    [
+        ({}, "There are no dumps in"),
+        ({"rank_0": b"x", "other_1": b"x"}, "There are dumps of several names in"),
+        ({"rank_0": b"no pickle"}, "rank_0 is no dump of torch"),
+        ({"rank_0": pickle.dumps([1])}, "rank_0 is no dump of torch"),
+        ({"rank_0": pickle.dumps(os.getcwd)}, "rank_0 is no dump of torch: it contains posix"),
+    ],
+)
+def test_a_folder_that_has_no_dumps_is_refused(
+    tmp_path: Path, files: dict[str, bytes], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    assert main(["why", "--dumps", str(tmp_path)]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_dumps_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = entry("nccl:all_reduce", 1, "completed", True)
+    about = {"version": "2.10", "pg_config": {"0": {"ranks": "[0, 1]", "desc": "default_pg"}}}
+    waits = [done, entry("nccl:_all_gather_base", 2, "started", False)]
+    for rank, entries in enumerate([waits, [done]]):
+        (tmp_path / f"rank_{rank}").write_bytes(pickle.dumps({**about, "entries": entries}))
+    assert main(["why", "--dumps", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == (
+        "Rank 0 has begun _all_gather_base #2 (2 × 3 × bfloat16). Rank 1 has not begun it: "
+        "what it does cannot be seen (the dump ends with all_reduce #1).\n"
+    )
+    (tmp_path / "rank_0").write_bytes(pickle.dumps({**about, "entries": [done]}))
+    assert main(["why", "--dumps", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "No rank of 2 waits for another.\n"

@@ -10,12 +10,16 @@ told here with fewer ranks and other numbers.
 from __future__ import annotations
 
 import json
+import pickle
 from itertools import count
+from pathlib import Path
 from typing import Any
 
+from jupyter_dist_server.client.scripts.torch_dumps import read_dumps
 from jupyter_dist_server.common.protocol.ranks.evidence import Evidence, Group, RankEvidence
 from jupyter_dist_server.common.recorded_collectives import collectives_of, read_json
 from jupyter_dist_server.verdicts.explain_hang import explain_hang
+from jupyter_dist_server.verdicts.verdict import Verdict
 
 from .test_dumps import SYNCHRONIZES, entry
 
@@ -63,49 +67,66 @@ def job(ranks: list[list[dict[str, Any]]], **broken: RankEvidence) -> Evidence:
     return found
 
 
-def test_gpus_that_failed_in_what_the_others_have_done() -> None:
+def dumps_say(folder: Path, ranks: list[list[dict[str, Any]]]) -> Verdict:
+    """Return the verdict on the dumps that the watchdogs of a job have written."""
+    config = {key: {"name": key, "desc": "", "ranks": str(of)} for key, of in GROUPS.items()}
+    for rank, entries in enumerate(ranks):
+        dump = {"version": "2.9", "pg_config": config, "entries": entries}
+        (folder / f"nccl_trace_rank_{rank}").write_bytes(pickle.dumps(dump))
+    verdict = explain_hang(read_dumps(folder))
+    assert verdict
+    return verdict
+
+
+def test_gpus_that_failed_in_what_the_others_have_done(tmp_path: Path) -> None:
     """They finish nothing more, and were the first to wait: yet the others wait for them."""
     slow = undone("35", "broadcast", 20, 20, began=0)
     waits = undone("72", "all_to_all", 31, 36, began=9)
     failed = undone("72", "all_to_all", 28, 30, began=5)
     ended = RankEvidence(idle=True, ended=FAILED)
-    verdict = explain_hang(
-        job([slow, slow, waits, failed, waits, failed], rank_3=ended, rank_5=ended)
-    )
+    ranks = [slow, slow, waits, failed, waits, failed]
+    verdict = explain_hang(job(ranks, rank_3=ended, rank_5=ended))
     assert verdict and verdict.sentence == (
         "Ranks 2,4 wait in all_to_all #31 (2 × 3 × bfloat16, group of ranks 2-5). "
         f"Ranks 3,5 never began it: they ended their cells with {FAILED}."
     )
+    assert dumps_say(tmp_path, ranks).sentence == (
+        "Ranks 2,4 have begun all_to_all #31 (2 × 3 × bfloat16, group of ranks 2-5). "
+        "Ranks 3,5 have not begun it: "
+        "what they do cannot be seen (the dump ends with all_to_all #30)."
+    )
 
 
-def test_a_gpu_that_failed_while_another_rank_ran_ahead() -> None:
+def test_a_gpu_that_failed_while_another_rank_ran_ahead(tmp_path: Path) -> None:
     """Rank 1 waits for a message of rank 3, which waits for rank 2."""
     receives = [message("42", "recv 0<-1", began=0)]
     waits = undone("72", "all_to_all", 37, 38, began=7)
     behind = undone("72", "all_to_all", 30, 36, began=5)
     ahead = undone("72", "all_to_all", 30, 38, began=6)
     ended = RankEvidence(idle=True, ended=FAILED)
-    verdict = explain_hang(
-        job([[], receives, behind, waits, ahead, waits], rank_2=ended, rank_4=ended)
-    )
+    ranks = [[], receives, behind, waits, ahead, waits]
+    verdict = explain_hang(job(ranks, rank_2=ended, rank_4=ended))
     assert verdict and (verdict.sentence, verdict.ranks) == (
         "Ranks 3-5 have begun all_to_all #37 (2 × 3 × bfloat16, group of ranks 2-5). "
         f"Rank 2 never began it: it ended its cell with {FAILED}.",
         [2],
     )
+    assert dumps_say(tmp_path, ranks).ranks == [2]
 
 
-def test_all_that_hold_the_gil_are_named() -> None:
+def test_all_that_hold_the_gil_are_named(tmp_path: Path) -> None:
     """Ranks 0 and 1 wait longest, each for one; a message names places in its group."""
     sends = [message("39", "send 0->1", 0)], [message("42", "send 0->1", 0)]
     waits = undone("72", "all_to_all", 31, 33, began=9)
     holds = RankEvidence(condition="holds_gil")
-    verdict = explain_hang(job([*sends, waits, [], waits, []], rank_3=holds, rank_5=holds))
+    ranks = [*sends, waits, [], waits, []]
+    verdict = explain_hang(job(ranks, rank_3=holds, rank_5=holds))
     assert verdict and (verdict.sentence, verdict.ranks) == (
         "Ranks 2,4 wait in all_to_all #31 (2 × 3 × bfloat16, group of ranks 2-5). "
         "Ranks 3,5 have not begun it: they are in C code that holds the GIL.",
         [3, 5],
     )
+    assert dumps_say(tmp_path, ranks).ranks == [3, 5]
 
 
 def test_a_rank_that_waits_in_what_the_others_have_done_is_slow() -> None:

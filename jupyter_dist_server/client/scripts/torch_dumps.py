@@ -13,19 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ...common.errors import DistError
-from ...common.protocol.ranks.collectives import WAITING_MODULES
-from ...common.protocol.ranks.evidence import (
-    CodePlace,
-    Collective,
-    Evidence,
-    Frame,
-    Group,
-    RankEvidence,
-)
+from ...common.protocol.ranks.evidence import Evidence, Group, RankEvidence
 from ...common.recorded_collectives import TorchDump, collectives_of, read_unpickled
 
 _NAME = re.compile(r"(.*?)(\d+)")
-_UNSEEN = "a dump does not tell"
 
 
 def read_dumps(folder: Path) -> Evidence:
@@ -46,7 +37,7 @@ def read_dumps(folder: Path) -> Evidence:
         hint = "It must have one file for each rank, such as rank_0 and rank_1, and no others."
         raise DistError("bad_dumps", many if prefixes else none, hint)
     dumps = {int(found[2]): _read(file) for file, found in files}
-    return {rank: _evidence(dumps[rank]) for rank in sorted(dumps)}
+    return {rank: _evidence(rank, dumps[rank]) for rank in sorted(dumps)}
 
 
 class _Plain(pickle.Unpickler):
@@ -65,23 +56,16 @@ def _read(file: Path) -> TorchDump:
         raise DistError("bad_dumps", f"{file} is no dump of torch: {error}.") from None
 
 
-def _evidence(dump: TorchDump) -> RankEvidence:
+def _evidence(rank: int, dump: TorchDump) -> RankEvidence:
     collectives = collectives_of(dump)
     groups = {
         name: Group(ranks, group.desc if group.desc not in ("undefined", "default_pg") else "")
         for name, group in dump.pg_config.items()
-        if (ranks := _ranks(group.ranks))
+        if rank in (ranks := _ranks(group.ranks))
     }
-    first = next((one for one in collectives if not one.done), None)
-    if first is None:
-        return RankEvidence(condition="silent", why=_UNSEEN, groups=groups, collectives=collectives)
-    return RankEvidence(stack=[_waits_in(first)], groups=groups, collectives=collectives)
-
-
-def _waits_in(first: Collective) -> Frame:
-    """Return the call in which a rank is: the dump was written because it waits."""
-    place = first.place or CodePlace("", 0)
-    return Frame(WAITING_MODULES[0], first.op, place, own=first.place is not None)
+    last = collectives[-1] if collectives else None
+    why = f"the dump ends with {last.op} #{last.number}" if last else "the dump is empty"
+    return RankEvidence(condition="silent", why=why, groups=groups, collectives=collectives)
 
 
 def _ranks(text: str) -> list[int]:

@@ -56,7 +56,18 @@ async def _triage_job(handler: DistHandler, given: Arguments) -> str:
     except RouteFailed as failed:
         log = str(failed)
     told = {name: details[name] for name in ("job", "command", "attempts", "dependencies")}
-    return f"{compact(told)}\n[the end of its output]\n{log}"
+    parts = [compact(told)]
+    if details["job"]["state"] == "RUNNING":
+        parts += ["[why its ranks wait]", await _why_waits(handler, given["job"])]
+    return "\n".join([*parts, "[the end of its output]", log])
+
+
+async def _why_waits(handler: DistHandler, label: str) -> str:
+    try:
+        found = await call_route(handler, "GET", f"jobs/{label}/verdict")
+    except RouteFailed as failed:  # it has no ranks, or has ended
+        return str(failed)
+    return "\n".join(f"{one['text']}\n{one['stacks']}" for one in found["launches"])
 
 
 _job_fields = {
@@ -108,7 +119,8 @@ JOB_TOOLS = (
     ),
     _job_tool(
         "triage_job",
-        "Why a job waits or failed: state, attempts, GPU use, and the end of its output.",
+        "Why a job waits, hangs or failed: state, attempts, GPU use, why its ranks wait, and the "
+        "end of its output.",
         _triage_job,
         {"job": _JOB},
         ("job",),
