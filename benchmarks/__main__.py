@@ -10,7 +10,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from . import fanout, recorder, report, why
+from . import fanout, recorder, report, script_cost, why
 from .case import SYSTEMS
 from .peers import PEERS, install
 from .systems import Kernel, Kernels, Ours, OursServed
@@ -53,7 +53,9 @@ def main() -> None:
     if Ours.name in names:
         print(report.fan_out(fanout.measure()) + "\n")
         print(report.why(why.measure()) + "\n")
-        print(report.recorder(recorder.measure()))
+        print(report.recorder(recorder.measure()) + "\n")
+        print("In a script of `jdist submit --torchrun`:\n")
+        print(report.recorder(script_cost.measure()))
 
 
 def _case(name: str, size: int, python: str) -> report.Record:

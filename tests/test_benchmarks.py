@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from benchmarks import fanout, recorder, report, why
+from benchmarks import fanout, recorder, report, script_cost, why
 from benchmarks.case import run_case
 from benchmarks.goals import ROWS, Columns
 from benchmarks.measures import Sizes, wrong_lines
@@ -58,6 +58,12 @@ def test_the_recorder_is_measured_beside_pools_without_it() -> None:
     assert list(blocks) == list(recorder.KINDS)
     assert all(len(times) == 3 and min(times) > 0 for times in blocks.values())
     assert report.recorder(blocks).count("\n") == 4
+
+
+def test_scripts_that_can_be_asked_are_measured_beside_others() -> None:
+    blocks = script_cost.measure(blocks=3, calls=20)
+    assert all(len(times) == 3 and min(times) > 0 for times in blocks.values())
+    assert report.recorder(blocks).count("\n") == 3
 
 
 @pytest.mark.parametrize(
