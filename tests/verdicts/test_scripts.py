@@ -212,7 +212,7 @@ def test_the_log_says_why_ranks_wait_and_that_they_go_on(machine: Queue) -> None
     machine.until(job, "RUNNING")
     wait_for(lambda: "[jdist: Ranks 0,2 wait in all_reduce" in machine.output(job), "the verdict")
     assert "Rank 1 has not begun it: it is in" in machine.output(job)
-    assert machine.output(job).endswith(f"All stacks: jdist why {job}]\n")
+    assert machine.output(job).endswith(f"\nAll stacks: jdist why {job}]\n")
     (machine.folder / "go").touch()
     wait_for(lambda: "[jdist: The ranks no longer wait.]" in machine.output(job), "the end of it")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import socket
 import subprocess
@@ -140,9 +141,10 @@ class WaitWatch:
         before, self.told = self.told, verdict
         if verdict == before:
             return
-        line = f"{verdict} All stacks: jdist why {self._label}"
-        if not verdict:
-            line = "The ranks no longer wait."
+        line = "The ranks no longer wait."
+        if verdict:
+            sentences = re.sub(r"(?<=\.) (?=Ranks? )", "\n", verdict)
+            line = f"{sentences}\nAll stacks: jdist why {self._label}"
         with contextlib.suppress(OSError), open(self._log, "ab") as log:
             log.write(f"\n[jdist: {line}]\n".encode())
 

@@ -12,10 +12,12 @@ import type { DetailsProps } from './props';
 interface IActionsProps extends DetailsProps {
   /** Does something with the job, and shows its error. */
   send: (action: () => Promise<unknown>) => Promise<void>;
+  /** The button that asks why its ranks wait. */
+  why: JSX.Element | null;
 }
 
 export function Actions(props: IActionsProps): JSX.Element {
-  const { details, model, commands, send } = props;
+  const { details, model, commands, send, why } = props;
   const { request, notebook, job } = details;
   const { queue } = model;
   const jobs = [job.label];
@@ -49,6 +51,7 @@ export function Actions(props: IActionsProps): JSX.Element {
         : button(trans.__('Cancel…'), () =>
             send(() => commands.execute(CommandIDs.cancelJobs, { jobs }))
           )}
+      {why}
       {request &&
         button(trans.__('Submit one like this…'), () =>
           commands.execute(CommandIDs.submitJob, {

@@ -127,8 +127,7 @@ export function JobDetails(props: IJobDetailsProps): JSX.Element {
         </div>
         <Sentence {...all} />
         {problem}
-        <Actions {...all} send={send} />
-        <Why {...all} />
+        <Why {...all}>{why => <Actions {...all} send={send} why={why} />}</Why>
         <Curves {...all} />
         <Facts {...all} />
       </div>

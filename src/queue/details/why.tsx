@@ -10,12 +10,17 @@ import type { DetailsProps } from './props';
 type Answer =
   'asked' | ApiError | { launches: readonly ILaunchVerdict[]; at: Date };
 
+interface IWhyProps extends DetailsProps {
+  /** Draws the job's buttons, of which one asks. */
+  children: (button: JSX.Element | null) => JSX.Element;
+}
+
 /** Which rank of a running job the others wait for, asked when somebody presses the button. */
-export function Why({ details, model }: DetailsProps): JSX.Element | null {
+export function Why({ details, model, children }: IWhyProps): JSX.Element {
   const { job } = details;
   const [answer, setAnswer] = useState<Answer | null>(null);
   if (job.state !== 'RUNNING') {
-    return null;
+    return children(null);
   }
   const ask = async (): Promise<void> => {
     setAnswer('asked');
@@ -30,20 +35,23 @@ export function Why({ details, model }: DetailsProps): JSX.Element | null {
     }
   };
   const isAsked = answer === 'asked';
+  const button = (
+    <Button
+      small
+      disabled={isAsked}
+      title={trans.__('Why do its ranks wait?')}
+      onClick={() => void ask()}
+    >
+      {isAsked ? trans.__('Asking the ranks…') : trans.__('Why?')}
+    </Button>
+  );
   return (
-    <div className="jp-dist-JobWhy">
-      <div className="jp-dist-Actions">
-        <Button
-          small
-          disabled={isAsked}
-          title={trans.__('Why do its ranks wait?')}
-          onClick={() => void ask()}
-        >
-          {isAsked ? trans.__('Asking the ranks…') : trans.__('Why?')}
-        </Button>
+    <>
+      {children(button)}
+      <div className="jp-dist-JobWhy" role="status">
+        {answer && !isAsked && <Said answer={answer} />}
       </div>
-      <div role="status">{answer && !isAsked && <Said answer={answer} />}</div>
-    </div>
+    </>
   );
 }
 
@@ -67,7 +75,9 @@ function Said({ answer }: { answer: Exclude<Answer, 'asked'> }): JSX.Element {
           <p className="jp-dist-quiet">{trans.__('Asked at %1', time)}</p>
           <details>
             <summary>{trans.__('Stacks of all ranks')}</summary>
-            <pre className="jp-dist-Log">{stacks}</pre>
+            <pre className="jp-dist-Log" tabIndex={0}>
+              {stacks}
+            </pre>
           </details>
         </Note>
       ))}
