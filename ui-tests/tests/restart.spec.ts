@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -97,6 +97,43 @@ test('a server that is stopped, and closes no connection, is said to be away', a
     server.kill('SIGCONT');
   }
   await expect(stale).toBeHidden();
+});
+
+test('a cell that is followed goes on, once its server does', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  await notebooks.open('follow.ipynb', [
+    '%load_ext jupyter_dist_server\n%dist_init -n 2',
+    `%%distributed
+import os, time
+print('first')
+while not os.path.exists('go'):
+    time.sleep(0.05)
+print('last')`
+  ]);
+  await notebooks.run(0);
+  await panel.expectRunning(2);
+  await notebooks.run(1);
+  await expect(notebooks.output(1)).toContainText('first');
+  await page.reload();
+  await notebooks.turnTo('follow.ipynb');
+  await expect(notebooks.output(1)).toContainText('first');
+  const stale = panel.root.getByText(/^Disconnected since .*\. Reconnecting…$/);
+  server.kill('SIGSTOP');
+  try {
+    await expect(stale).toBeVisible({ timeout: 90_000 });
+    await writeFile(join(folder, FOLDER, 'go'), '');
+  } finally {
+    server.kill('SIGCONT');
+  }
+  await expect(notebooks.output(1)).toContainText('last');
+  const text = await notebooks.output(1).innerText();
+  expect(text.match(/first/g)).toHaveLength(1);
+  expect(text.match(/last/g)).toHaveLength(1);
+  await panel.answer('Stop…', 'Stop all ranks?', 'Stop');
+  await expect(panel.form).toBeVisible();
 });
 
 test('below a prefix, the server is killed and comes back: the panel says so, and knows the pool again', async ({
