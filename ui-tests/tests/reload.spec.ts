@@ -366,6 +366,56 @@ test('a second window that was open before shows the cell, each line once, and s
   await other.close();
 });
 
+test('the file is the same as without a reload', async ({
+  page,
+  panel,
+  notebooks,
+  tmpPath
+}) => {
+  const read = async (name: string) => {
+    await page.evaluate(() =>
+      window.jupyterapp.commands.execute('docmanager:save')
+    );
+    const answer = await page.request.get(`api/contents/${tmpPath}/${name}`);
+    const { cells } = (await answer.json()).content as {
+      cells: { outputs: unknown[]; execution_count: number }[];
+    };
+    return cells
+      .slice(1)
+      .map(({ outputs, execution_count }) => ({ outputs, execution_count }));
+  };
+  const cells = [INIT, waiting('go'), FEW, RICH, '1 / 0'];
+  const files = ['go', 'on', 'rich'];
+  const saved: unknown[] = [];
+  for (const name of ['plain.ipynb', 'again.ipynb']) {
+    await notebooks.open(name, cells);
+    await notebooks.run(0);
+    await panel.expectRunning(2);
+    for (const index of [1, 2, 3, 4]) {
+      await notebooks.run(index);
+    }
+    await expectText(notebooks, 1, 'first');
+    if (name === 'again.ipynb') {
+      await page.reload();
+      await notebooks.turnTo(name);
+      await expectText(notebooks, 1, 'first');
+    }
+    // One after the other: what stands still for a moment is shown in a display of its own.
+    await notebooks.write('go', '');
+    await expectText(notebooks, 2, 'first');
+    await notebooks.write('on', '');
+    await expectText(notebooks, 3, '0 %');
+    await notebooks.write('rich', '');
+    await expectText(notebooks, 4, 'ZeroDivisionError');
+    await expectText(notebooks, 3, '100 %');
+    saved.push(await read(name));
+    for (const file of files) {
+      await page.request.delete(`api/contents/${tmpPath}/${file}`);
+    }
+  }
+  expect(saved[1]).toEqual(saved[0]);
+});
+
 test.describe('with a kernel that may be interrupted and restarted', () => {
   // Galata's own list of kernels would not let it.
   test.use({ kernels: null, sessions: null });
@@ -418,6 +468,29 @@ test.describe('with a kernel that may be interrupted and restarted', () => {
       await start(page, 'notebook:interrupt-kernel');
       await expectText(notebooks, index + 3, said);
     }
+  });
+
+  test('a cell that is followed says why its ranks wait', async ({
+    page,
+    panel,
+    notebooks
+  }) => {
+    await notebooks.open('hangs.ipynb', [
+      INIT,
+      '%%distributed\nif rank == 0:\n    dist.barrier()'
+    ]);
+    await notebooks.run(0);
+    await panel.expectRunning(2);
+    await notebooks.run(1);
+    await expect(panel.tile(0)).toContainText('busy');
+    // Before it is said, and after.
+    for (let round = 0; round < 2; round++) {
+      await page.reload();
+      await notebooks.turnTo('hangs.ipynb');
+      await expectText(notebooks, 1, 'Rank 0 waits in barrier');
+    }
+    await start(page, 'notebook:interrupt-kernel');
+    await expectText(notebooks, 1, 'Interrupted');
   });
 
   test('a cell that is followed ends with its kernel', async ({

@@ -33,7 +33,7 @@ class EvidenceHandlers:
         """Answer on the control thread, whatever the main thread does."""
         busy, since = self._state == "busy", self.group.since
         stack = of_the_cell(list(main_thread())) if busy else []
-        found = own_evidence(stack, since=since, idle=not busy)
+        found = own_evidence(stack, since=since, idle=not busy, learn_lines=not busy)
         evidence = replace(
             found,
             cell=self._cell,

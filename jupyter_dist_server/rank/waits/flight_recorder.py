@@ -46,17 +46,18 @@ def serve(folder: Path, rank: int) -> None:
         faulthandler.register(STACK_SIGNAL, file, all_threads=False)
 
 
-def recorded(idle: bool) -> TorchDump | None:
+def recorded(learn_lines: bool) -> TorchDump | None:
     """Return what is recorded; `None` if torch has no recorder.
 
     torch takes seconds to report lines of code for the first time, and no C++ exception can be
-    raised meanwhile: Stop would not end a collective. So a thread begins with that only while no
-    cell runs. The line of a cell that waits is known from its stack.
+    raised meanwhile: Stop would not end a collective. So a thread begins with that only if it may
+    `learn_lines`: in a script, or while no cell runs. The line of a cell that waits is known from
+    its stack.
     """
     found = _read(lines=_KNOWS_LINES.is_set())
     if found is None or _KNOWS_LINES.is_set() or not any(is_undone(e) for e in found.entries):
         return found
-    if idle and not _LEARNS_LINES.is_set():
+    if learn_lines and not _LEARNS_LINES.is_set():
         _LEARNS_LINES.set()
         threading.Thread(target=_learn_lines, name="dist lines", daemon=True).start()
     return found

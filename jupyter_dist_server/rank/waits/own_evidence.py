@@ -29,15 +29,18 @@ _PEERS = {"send": ("dst", "group_dst"), "recv": ("src", "group_src")}
 """torch's functions that wait for one other rank, and the arguments with its number."""
 
 
-def own_evidence(stack: list[Place], *, since: float = 0.0, idle: bool = False) -> RankEvidence:
+def own_evidence(
+    stack: list[Place], *, since: float = 0.0, idle: bool = False, learn_lines: bool = True
+) -> RankEvidence:
     """Return what is known in this process, given the main thread's stack.
 
-    Collectives begun before `since`, in seconds since 1970, are left out.
+    Collectives begun before `since`, in seconds since 1970, are left out; `learn_lines`: see
+    `recorded`.
     """
     told = [_tell(frame, line) for frame, line in stack[:_DEEPEST]]
     if not has_groups():
         return RankEvidence(idle=idle, stack=told)
-    dump = _try("The flight recorder", lambda: recorded(idle=idle), None)
+    dump = _try("The flight recorder", lambda: recorded(learn_lines), None)
     groups: dict[str, tuple[list[int], str]] = _try("The process groups", groups_by_name, {})
     in_the_making = _try("A new group", lambda: _group_in_the_making(stack), None)
     making, members = in_the_making or ("", [])
