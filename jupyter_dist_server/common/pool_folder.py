@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import secrets
-import signal
 import stat
 import sys
 import tempfile
@@ -30,8 +29,6 @@ two are ours, see `cell_runner` and `ipykernel_internals`."""
 _OURS = ("cells", "pipe")
 
 AGENT_SOCKET = "agent.sock"
-STACK_SIGNAL = getattr(signal, "SIGRTMIN", 0) + 7
-"""Makes a rank on Linux write its stack; glibc and debuggers use no signal that high."""
 PREFIX = "jdist-"
 ORDERS = "agent.json"
 """What a zygote gives to a new agent: its environment and working directory."""

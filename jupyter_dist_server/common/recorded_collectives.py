@@ -18,8 +18,6 @@ from msgspec import structs
 
 from .protocol.ranks.evidence import CodePlace, Collective
 
-SIZE = 2000
-"""Collectives that a recorder remembers."""
 _KEPT = 100
 """The number of finished ones that are returned: other ranks are at most that far behind."""
 _MOST = 500

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from ..common.files.shared_folder import FOLDER
-from ..common.script_folder import way_in
 from ..common.users import name_of
+from ..common.way_in import way_in
 from .slurm_variables import slurm_variables
 from .store.job import Job, Spec
 from .store.store import Store

@@ -363,6 +363,34 @@ def test_secrets_are_hidden(client: Client) -> None:
     assert "HF_TOKEN" in told[-1]["variables"]
 
 
+def test_why_ranks_wait_is_told_of_running_ranks(client: Client, server: Server) -> None:
+    code = (
+        "import torch.distributed as dist, time; dist.init_process_group('gloo')\n"
+        "print('up', flush=True)\n"
+        "time.sleep(600) if dist.get_rank() else dist.barrier()\n"
+    )
+    Path(server.root, "hangs.py").write_text(code)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    ranks = submit(client, *torchrun, "--nproc-per-node", "2", "hangs.py")
+
+    def told() -> dict[str, Any] | None:
+        answer = client.call("GET", f"jobs/{ranks}/verdict")
+        if answer.status == 200:
+            (launch,) = answer.body["launches"]
+            return launch if launch["text"].startswith("Rank 0 waits in barrier") else None
+        assert answer.body["code"] in ("job_not_running", "no_ranks")
+        return None
+
+    launch = wait_for(told, "the verdict")
+    assert "Rank 1 has not begun it: it is in `time.sleep`, hangs.py line 3." in launch["text"]
+    assert launch["verdict"]["ranks"] == [1] and not launch["verdict"]["remedies"]
+    assert "hangs.py, line 3, in <module>" in launch["stacks"]
+    client.call("DELETE", f"jobs/{ranks}?now=1")
+    wait_for(lambda: job(client, ranks)["ended"], "its end")
+    answer = client.call("GET", f"jobs/{ranks}/verdict")
+    assert (answer.status, answer.body["code"]) == (409, "job_not_running")
+
+
 def test_a_requeue_takes_those_along_that_were_cancelled(client: Client, server: Server) -> None:
     first = submit(client, "sh", "-c", "test -e there")
     kill = {"kill_on_invalid_dep": "yes", "dependency": f"afterok:{first}"}

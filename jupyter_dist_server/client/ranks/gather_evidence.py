@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...common.patience import patience
-from ...common.pool_folder import STACK_SIGNAL, recorder_socket, stack_file
+from ...common.pool_folder import recorder_socket, stack_file
 from ...common.processes.process_ref import ProcessRef
 from ...common.processes.why_silent import why_each_silent
 from ...common.protocol.agents.agent_messages import RankState
@@ -32,6 +32,7 @@ from ...common.recorded_collectives import (
     place_at,
     read_json,
 )
+from ...common.way_in import STACK_SIGNAL
 from .rank_connection import RankConnection
 
 _ASK = (

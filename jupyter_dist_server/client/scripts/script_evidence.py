@@ -11,7 +11,7 @@ from ...common.errors import DistError
 from ...common.processes.why_silent import Cause, why_each_silent
 from ...common.protocol.ranks.evidence import Condition, Evidence, RankEvidence
 from ...common.protocol.ranks.script_messages import ScriptReply
-from ...common.script_folder import recorder_socket, stack_file
+from ...common.way_in import recorder_socket, stack_file
 from ..ranks.gather_evidence import from_outside
 from ..ranks.spied_stack import SpiedStack, spied_stack
 from .script_ranks import ScriptRank

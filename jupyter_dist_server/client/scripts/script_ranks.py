@@ -18,7 +18,7 @@ from ...common.protocol.ranks.script_messages import (
     decode_script_reply,
     read_launch,
 )
-from ...common.script_folder import EVIDENCE, FOLDER, answer_socket
+from ...common.way_in import EVIDENCE, FOLDER, answer_socket
 
 
 @dataclass(frozen=True)

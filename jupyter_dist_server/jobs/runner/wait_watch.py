@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ...common.patience import patience
 from ...common.processes.python_command import python_command
-from ...common.script_folder import PLACE
+from ...common.way_in import PLACE
 
 LIMIT = "JUPYTER_DIST_WAIT_LIMIT"
 """The environment variable with the seconds for which ranks may wait before the log says why."""

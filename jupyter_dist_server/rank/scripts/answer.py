@@ -9,7 +9,7 @@ from itertools import islice
 import msgspec
 
 from ...common.protocol.ranks.script_messages import Launch, ScriptReply, read_launch
-from ...common.script_folder import PLACE
+from ...common.way_in import PLACE
 from ..torch_internals import begun_in, groups
 from ..waits.own_evidence import has_groups, own_evidence
 from ..waits.stacks import main_thread

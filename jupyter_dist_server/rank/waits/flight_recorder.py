@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ...common.pool_folder import STACK_SIGNAL, recorder_socket, stack_file
-from ...common.recorded_collectives import SIZE, TorchDump, TorchEntry, is_undone, read_unpickled
+from ...common.pool_folder import recorder_socket, stack_file
+from ...common.recorded_collectives import TorchDump, TorchEntry, is_undone, read_unpickled
+from ...common.way_in import RECORDED, STACK_SIGNAL
 from ..torch_internals import dump_recorded, serve_recorded
 
 _SERVED: list[Any] = []  # the servers, for as long as the process lives
@@ -27,7 +28,7 @@ _LEARNS_LINES, _KNOWS_LINES = threading.Event(), threading.Event()
 
 def switch_on() -> None:
     """Let torch record collectives, unless the user has set how many; before there is a group."""
-    os.environ.setdefault("TORCH_FR_BUFFER_SIZE", str(SIZE))
+    os.environ.setdefault("TORCH_FR_BUFFER_SIZE", str(RECORDED))
 
 
 def serve(folder: Path, rank: int) -> None:

@@ -27,7 +27,7 @@ def _listen(folder: str) -> None:
     import _socket
 
     listening = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    listening.bind(os.path.join(folder, str(os.getpid())))  # as in `script_folder`
+    listening.bind(os.path.join(folder, str(os.getpid())))  # as in `way_in`
     listening.listen(8)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     stack = os.open(os.path.join(folder, f"{os.getpid()}.stack"), flags, 0o600)

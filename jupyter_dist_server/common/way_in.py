@@ -1,14 +1,19 @@
-"""The private folder in which the processes of a job's script tell why they wait."""
+"""How ranks and scripts can be asked from outside why they wait.
+
+Each `jdist` imports this: it imports little.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-from .pool_folder import STACK_SIGNAL
-from .recorded_collectives import SIZE
-
+STACK_SIGNAL = getattr(signal, "SIGRTMIN", 0) + 7
+"""Makes a rank on Linux write its stack; glibc and debuggers use no signal that high."""
+RECORDED = 2000
+"""Collectives that torch's flight recorder remembers."""
 FOLDER = "JUPYTER_DIST_EVIDENCE"
 """The environment variable that names the folder."""
 _SIGNAL = "JUPYTER_DIST_STACK_SIGNAL"
@@ -26,7 +31,7 @@ def way_in(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
         _SIGNAL: str(STACK_SIGNAL),
         "PYTHONPATH": f"{_ON_PATH}{os.pathsep}{path}" if path else _ON_PATH,
         # A user's own number counts.
-        "TORCH_FR_BUFFER_SIZE": environment.get("TORCH_FR_BUFFER_SIZE") or str(SIZE),
+        "TORCH_FR_BUFFER_SIZE": environment.get("TORCH_FR_BUFFER_SIZE") or str(RECORDED),
     }
 
 
