@@ -11,14 +11,17 @@ import os
 import re
 import select
 import socket
-import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...common.patience import patience
 from ...common.processes.python_command import python_command
 from ...common.way_in import PLACE
+
+if TYPE_CHECKING:
+    import subprocess
 
 LIMIT = "JUPYTER_DIST_WAIT_LIMIT"
 """The environment variable with the seconds for which ranks may wait before the log says why."""
@@ -116,6 +119,8 @@ class WaitWatch:
         return {pid: place for pid, place in places.items() if place != b""}  # it is no rank
 
     def _explain(self, older_than: float) -> None:
+        import subprocess  # not above: few runners need it
+
         still = [f"{pid}:{since}" for pid, since in self._explained.items()]
         arguments = [str(os.getpid()), str(older_than), *still]
         self._asks = subprocess.Popen(
