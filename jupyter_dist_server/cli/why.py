@@ -36,7 +36,7 @@ def add_why_options(parser: argparse.ArgumentParser) -> None:
 def run_why(options: argparse.Namespace, store: Store) -> int:
     """Print why ranks wait; 0 if none is stuck, 1 if one is."""
     if options.dumps:
-        return _explain_dumps(Path(options.dumps))
+        return _explain_dumps(Path(options.dumps), as_json=options.json)
     if options.pid is not None:
         end = f"kill {options.pid}"
         look = explain_root(f"Process {options.pid}", options.pid, native=options.native)
@@ -54,14 +54,18 @@ def run_why(options: argparse.Namespace, store: Store) -> int:
     return int(any(one.verdict and one.verdict.stuck for one in found))
 
 
-def _explain_dumps(folder: Path) -> int:
+def _explain_dumps(folder: Path, *, as_json: bool) -> int:
     evidence = read_dumps(folder)
     verdict = explain_hang(evidence)
-    if verdict is None or verdict.kind == "silent":  # nobody waits, and a dump tells no more
-        print(f"No rank of {len(evidence)} waits for another.")
-        return 0
-    print(printable(about_script(verdict).text))
-    return int(verdict.stuck)
+    if verdict and verdict.kind == "silent":  # nobody waits, and a dump tells no more
+        verdict = None
+    verdict = verdict and about_script(verdict)
+    text = verdict.text if verdict else f"No rank of {len(evidence)} waits for another."
+    if as_json:
+        print(msgspec.json.encode([Explained(text, "", verdict, len(evidence))]).decode())
+    else:
+        print(printable(text))
+    return int(bool(verdict and verdict.stuck))
 
 
 def _print(one: Explained, end: str) -> None:

@@ -19,6 +19,8 @@ FOLDER = "JUPYTER_DIST_EVIDENCE"
 _SIGNAL = "JUPYTER_DIST_STACK_SIGNAL"
 _ON_PATH = str(Path(__file__).parents[1] / "rank" / "scripts" / "on_path")
 """The folder of a module that each Python imports at its start."""
+_SIZES = "TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"
+"""Variables with which users choose how many collectives are recorded."""
 PLACE, EVIDENCE = b"place", b"evidence"
 """What a process can be asked: for its place, as text, and for a `ScriptReply`."""
 
@@ -26,13 +28,23 @@ PLACE, EVIDENCE = b"place", b"evidence"
 def way_in(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables with which the Python processes of a job can be asked."""
     path = environment.get("PYTHONPATH")
-    return {
+    added = {
         FOLDER: str(folder),
         _SIGNAL: str(STACK_SIGNAL),
         "PYTHONPATH": f"{_ON_PATH}{os.pathsep}{path}" if path else _ON_PATH,
-        # A user's own number counts.
-        "TORCH_FR_BUFFER_SIZE": environment.get("TORCH_FR_BUFFER_SIZE") or str(RECORDED),
     }
+    if not any(environment.get(name) for name in _SIZES):
+        added[_SIZES[0]] = str(RECORDED)
+    return added
+
+
+def without_way_in(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a job hands on to jobs that it submits."""
+    kept = {name: value for name, value in environment.items() if name not in (FOLDER, _SIGNAL)}
+    if path := kept.get("PYTHONPATH", ""):
+        others = [one for one in path.split(os.pathsep) if one != _ON_PATH]
+        kept["PYTHONPATH"] = os.pathsep.join(others)
+    return kept
 
 
 def answer_socket(folder: Path, pid: int) -> Path:

@@ -22,6 +22,8 @@ _TORCHRUN_LOGS = {"PET_LOG_DIR", "PET_REDIRECTS", "PET_TEE"}
 """Variables that make torchrun keep the output of ranks: their user wants to read it."""
 _PATTERN = re.compile(r"%(\d*)([%jJAaxuN])")
 _INTERPRETER = re.compile(rb"#![ \t]*([^ \t\n]+)[ \t]*([^\n]*)")
+_LONGEST_FOLDER = 85
+"""Bytes of a folder's path; paths of sockets in it are limited to 107."""
 _OUTPUT = 4
 """The index of the output notebook: after Python, its two arguments, and the copy."""
 
@@ -126,7 +128,9 @@ def _short_folder(kind: str, job: Job, environment: Mapping[str, str]) -> Path:
     temporary = environment.get("TMPDIR", "")
     if not (os.path.isabs(temporary) and os.access(temporary, os.W_OK | os.X_OK)):
         temporary = "/tmp"
-    return Path(temporary, f"{kind}-{job.id}-{job.launch}")
+    name = f"{kind}-{job.id}-{job.launch}"
+    is_long = len(os.fsencode(f"{temporary}/{name}")) > _LONGEST_FOLDER
+    return Path("/tmp" if is_long else temporary, name)
 
 
 def evidence_folder(job: Job, environment: Mapping[str, str]) -> Path:
@@ -138,20 +142,23 @@ def _folders(job: Job, store: Store) -> list[Path]:
     """Return the folders that exist while a job runs."""
     found = [_folder("leases", job, store)] if job.gpus else []
     found += [_folder("torchrun", job, store)] if job.spec.torchrun else []
-    environment = store.environment(job)
-    found += [_short_folder("kernel", job, environment)] if job.spec.notebook else []
-    return found + ([evidence_folder(job, environment)] if job.spec.why else [])
+    if job.spec.notebook:
+        found.append(_short_folder("kernel", job, store.environment(job)))
+    return found
 
 
 def make_folders(job: Job, store: Store) -> None:
     """Make the folders that a job needs while it runs."""
     for folder in _folders(job, store):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if job.spec.why:
+        with contextlib.suppress(OSError):  # it runs without, too
+            evidence_folder(job, store.environment(job)).mkdir(mode=0o700)
 
 
 def remove_folders(job: Job, store: Store) -> None:
     """Remove the folders that a job needed while it ran, as far as they exist."""
-    for folder in _folders(job, store):
+    for folder in [*_folders(job, store), evidence_folder(job, store.environment(job))]:
         # Not by shutil, which loads compressors into every runner.
         for inner, _, files in os.walk(folder, topdown=False):
             for name in files:

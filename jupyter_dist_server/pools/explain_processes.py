@@ -61,6 +61,7 @@ async def explain_processes(
     native: bool = False,
     older_than: float | None = None,
     still: Mapping[int, float] | None = None,
+    with_pools: bool = True,
 ) -> list[Explained]:
     """Return why ranks wait among a process and all that it has started; empty if there are none.
 
@@ -72,6 +73,8 @@ async def explain_processes(
         Waits that began later, in seconds since 1970, are left out.
     still : mapping of int to float, optional
         By pid, since when a rank has been at its place: the begin of waits that nobody records.
+    with_pools : bool
+        Whether to ask the ranks of pools, too.
 
     Raises
     ------
@@ -79,16 +82,19 @@ async def explain_processes(
         If the process has ended.
     """
     launches = await find_script_ranks(root)
-    ours = {root, *(child.pid for child in psutil.Process(root).children(recursive=True))}
-    pools = [
-        pool for pool in await asyncio.to_thread(lambda: [*find_pools()]) if _is_of(pool, ours)
-    ]
+    pools = await asyncio.to_thread(_pools_of, root) if with_pools else []
     looks = [_of_script(ranks, native, older_than, still or {}) for ranks in launches]
     return [*await asyncio.gather(*looks, *(_of_pool(one, native, older_than) for one in pools))]
 
 
-def _is_of(pool: Found, processes: set[int]) -> bool:
-    return any(rank.pid in processes and not rank.node for rank in pool.snapshot.ranks)
+def _pools_of(root: int) -> list[Found]:
+    """Return the pools whose ranks a process, or one that it has started, has started."""
+    ours = {root, *(child.pid for child in psutil.Process(root).children(recursive=True))}
+    return [
+        pool
+        for pool in find_pools()
+        if any(rank.pid in ours and not rank.node for rank in pool.snapshot.ranks)
+    ]
 
 
 async def _of_script(

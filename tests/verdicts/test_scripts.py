@@ -18,6 +18,11 @@ import psutil
 import pytest
 
 from jupyter_dist_server.cli.main import main
+from jupyter_dist_server.jobs.job_command import evidence_folder
+from jupyter_dist_server.jobs.select_jobs import select_one
+from jupyter_dist_server.jobs.store.job import Job
+from jupyter_dist_server.jobs.store.store import Store
+from jupyter_dist_server.jobs.store.store_folder import store_folder
 
 from ..fake_nvml.build import State
 from ..jobs.conftest import leases as leases
@@ -171,10 +176,11 @@ def test_a_rank_in_c_code_that_holds_the_gil(machine: Queue) -> None:
 
 
 def test_a_script_in_an_environment_without_this_package(machine: Queue) -> None:
-    """Threads in C tell less: the stack, and the collectives."""
+    """A signal tells its stack, and nobody its collectives."""
     job = start(machine, f"import sys; sys.modules['jupyter_dist_server'] = None; {SLEEPS}")
+    waits = "Ranks 0,2 wait in all_reduce, begun by `dist.all_reduce(torch.ones(20))` at scene.py"
     told = "Rank 1 has not begun it: it is in Python code, scene.py line 3."
-    until([job], f"{WAITS} 4. {told}")
+    until([job], f"{waits} line 4. {told}")
 
 
 def test_ranks_that_a_script_spawns(machine: Queue) -> None:
@@ -278,3 +284,19 @@ def test_what_has_no_ranks(machine: Queue) -> None:
     machine.run("cancel", job)
     machine.ended(job)
     assert f"Job {job} is not running: CANCELLED" in machine.run("why", job, code=2)
+
+
+def test_what_a_rank_starts_is_no_rank_and_what_has_ended_is_forgotten(machine: Queue) -> None:
+    child = f"{sys.executable} -c 'import os; print(os.environ.get(\"JUPYTER_DIST_EVIDENCE\"))'"
+    (machine.folder / "rank.py").write_text(f"import os, torch.distributed; os.system({child!r})")
+    command = f"RANK=0 WORLD_SIZE=1 {sys.executable} rank.py; echo done; exec sleep 600"
+    job = machine.submit("-c", "0", "--env", "JUPYTER_DIST_WAIT_LIMIT=2", "sh", "-c", command)
+    machine.until(job, "RUNNING")
+    wait_for(lambda: machine.output(job) == "None\ndone\n", "its output")
+    folder = evidence_folder(machine_job(machine, job), os.environ)
+    wait_for(lambda: folder.is_dir() and not [*folder.iterdir()], "its files to be removed")
+
+
+def machine_job(queue: Queue, label: str) -> Job:
+    with contextlib.closing(Store(store_folder())) as store:
+        return select_one(store, label)

@@ -11,14 +11,14 @@ from ...common.errors import DistError
 from ...common.processes.why_silent import Cause, why_each_silent
 from ...common.protocol.ranks.evidence import Condition, Evidence, RankEvidence
 from ...common.protocol.ranks.script_messages import ScriptReply
-from ...common.way_in import recorder_socket, stack_file
+from ...common.way_in import answer_socket, recorder_socket, stack_file
 from ..ranks.gather_evidence import from_outside
 from ..ranks.spied_stack import SpiedStack, spied_stack
 from .script_ranks import ScriptRank
 
 _ENDED = RankEvidence(condition="dead", why="its process has ended")
 _DOES: Mapping[Cause, str] = {"computing": "computes", "driver": "waits for a driver or a disk"}
-_ELSEWHERE = RankEvidence(condition="silent", why="it runs on another machine")
+_UNKNOWN = RankEvidence(condition="silent", why="no process here says that it is this rank")
 
 
 async def script_evidence(ranks: Sequence[ScriptRank]) -> Evidence:
@@ -40,7 +40,7 @@ async def script_evidence(ranks: Sequence[ScriptRank]) -> Evidence:
     )
     seen = await asyncio.gather(*looks)
     found = {one.launch.rank: evidence for one, evidence in zip(ranks, seen, strict=True)}
-    missing = _ENDED if ranks[0].launch.is_local else _ELSEWHERE
+    missing = _ENDED if ranks[0].launch.is_local else _UNKNOWN
     return {rank: found.get(rank, missing) for rank in range(ranks[0].launch.world_size)}
 
 
@@ -56,8 +56,9 @@ async def _look(one: ScriptRank, reply: ScriptReply, cause: Cause | None) -> Ran
         pid = one.process.pid
         recorder, stack = recorder_socket(one.folder, pid), stack_file(one.folder, pid)
         seen = await from_outside(recorder, stack, one.process)
-        if seen.condition == "holds_gil":  # unless it has answered that it cannot tell more
-            return replace(seen, condition="answers") if reply.failure else seen
+        if seen.condition == "holds_gil":
+            listens = answer_socket(one.folder, pid).exists() and not reply.failure
+            return seen if listens else replace(seen, condition="answers")
     try:
         return _of_spied(await spied_stack(one.process.pid))
     except DistError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -30,6 +31,11 @@ class ScriptRank:
     folder: Path | None
     """Where its sockets are; `None` if it was started without."""
 
+    @property
+    def listens(self) -> bool:
+        """Whether it can be asked."""
+        return self.folder is not None and answer_socket(self.folder, self.process.pid).exists()
+
     async def ask(self) -> ScriptReply:
         """Return what it tells; an empty reply if nothing comes."""
         return await _ask(self.folder, self.process.pid)
@@ -46,12 +52,28 @@ async def find_script_ranks(root: int) -> list[list[ScriptRank]]:
     ranks = {rank.process.pid: rank for rank in found if rank}
     launches: dict[tuple[str, int], dict[int, ScriptRank]] = {}
     for pid, rank in ranks.items():
-        launch, above = rank.launch, processes[pid].parent
-        while above in processes and not (above in ranks and ranks[above].launch == launch):
-            above = processes[above].parent
-        if above not in processes:  # or it is a worker of a rank, whose variables it has inherited
-            launches.setdefault((launch.address, launch.world_size), {})[launch.rank] = rank
+        launch, parent = rank.launch, processes[pid].parent
+        if _has_above(ranks, processes, pid):
+            continue
+        address = launch.address or f"started by {parent}"
+        others = launches.setdefault((address, launch.world_size), {})
+        before = others.get(launch.rank)
+        if before is None or not before.listens:  # such as a shell around it
+            others[launch.rank] = rank
     return [[one[rank] for rank in sorted(one)] for one in launches.values()]
+
+
+def _has_above(
+    ranks: Mapping[int, ScriptRank], processes: Mapping[int, _Process], pid: int
+) -> bool:
+    """Tell whether a process is a worker of a rank, whose variables it has inherited."""
+    rank, above = ranks[pid], processes[pid].parent
+    while above in processes:
+        other = ranks.get(above)
+        if other and other.launch == rank.launch and (other.listens or not rank.listens):
+            return True
+        above = processes[above].parent
+    return False
 
 
 class _Process(NamedTuple):
@@ -72,7 +94,10 @@ async def _read(pid: int, process: _Process) -> ScriptRank | None:
     folder = Path(process.environment[FOLDER]) if FOLDER in process.environment else None
     said = await _ask(folder, pid)
     launch = said.launch or read_launch(process.environment)
-    return ScriptRank(launch, ProcessRef.of(pid), folder) if launch else None
+    if launch:
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+            return ScriptRank(launch, ProcessRef.of(pid), folder)
+    return None
 
 
 async def _ask(folder: Path | None, pid: int) -> ScriptReply:

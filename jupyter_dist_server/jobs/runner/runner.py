@@ -151,7 +151,7 @@ class Runner:
                     if ended[0] == child:
                         status = ended[1]
                     elif self._waits:
-                        self._waits.note_end(ended[0])
+                        self._waits.note_end(*ended)
             if status is not None:
                 self._note_shutdown(os.waitstatus_to_exitcode(status))
                 # Unless what the job's process left behind has grace time left.
@@ -226,7 +226,8 @@ class Runner:
         if self._waits and self._ended_by is None:
             due = self._waits.due(self._ends_at)
             if due is not None and now >= due:
-                self._waits.look(self._ends_at)
+                with contextlib.suppress(OSError):  # out of descriptors or processes
+                    self._waits.look(self._ends_at)
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = now + 1.0  # again, for what was started meanwhile
             processes = descendants()

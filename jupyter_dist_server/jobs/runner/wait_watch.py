@@ -49,6 +49,8 @@ class WaitWatch:
     def __init__(self, folder: Path, log: str, label: str, limit: str) -> None:
         self.told = ""
         """The last verdict, while it holds."""
+        self._key = ""
+        """What it is about: the collectives, and which ranks are missing."""
         self._folder, self._log, self._label = folder, log, label
         self._limit = _read(limit)
         self._every = min(_EVERY, self._limit / 2)
@@ -83,7 +85,7 @@ class WaitWatch:
         self._places = places
         still = {pid: since for pid, since in self._since.items() if since <= clock - least}
         if not still and self.told:
-            self._say("")
+            self._say("", "")
         if still and still != self._explained and self._asks is None:
             self._explained = still
             self._explain(clock - least)
@@ -96,18 +98,26 @@ class WaitWatch:
         for name in os.listdir(self._folder) if self._folder.is_dir() else []:
             if not name.isdecimal():
                 continue
+            if not Path("/proc", name).exists():
+                self._forget(name)
+                continue
             connection = socket.socket(socket.AF_UNIX)
             connection.settimeout(patience.instant)
             try:
                 connection.connect(str(self._folder / name))
                 connection.sendall(PLACE)
-            except OSError:  # it has ended
+            except BlockingIOError:  # it does not accept
+                connection.close()
+                places[int(name)] = None
+                continue
+            except OSError:  # it has just begun, or ends
                 connection.close()
                 continue
             asked[connection.fileno()] = int(name), connection
             poll.register(connection, select.POLLIN)
         until = time.monotonic() + patience.instant
-        while len(places) < len(asked) and (left := until - time.monotonic()) > 0:
+        silent = len(places)
+        while len(places) - silent < len(asked) and (left := until - time.monotonic()) > 0:
             for descriptor, _ in poll.poll(left * 1000):
                 pid, connection = asked[descriptor]
                 poll.unregister(descriptor)
@@ -116,7 +126,13 @@ class WaitWatch:
         for pid, connection in asked.values():
             places.setdefault(pid, None)
             connection.close()
-        return {pid: place for pid, place in places.items() if place != b""}  # it is no rank
+        return {pid: place for pid, place in places.items() if _is_place(place)}
+
+    def _forget(self, name: str) -> None:
+        """Remove the files of a process that has ended: a long job may start many."""
+        for file in self._folder.glob(f"{name}*"):
+            if re.fullmatch(rf"{name}(-fr|\.stack)?", file.name):
+                file.unlink(missing_ok=True)
 
     def _explain(self, older_than: float) -> None:
         import subprocess  # not above: few runners need it
@@ -132,19 +148,21 @@ class WaitWatch:
         assert self._asks.stdout is not None
         os.set_blocking(self._asks.stdout.fileno(), False)
 
-    def note_end(self, pid: int) -> None:
+    def note_end(self, pid: int, status: int) -> None:
         """Take the answer of a process of ours that has ended."""
         if self._asks and self._asks.pid == pid:
             asks, self._asks = self._asks, None
             assert asks.stdout is not None
             said = asks.stdout.read() or b""
             asks.stdout.close()
-            asks.returncode = 0  # our caller has reaped it
-            self._say(said.decode(errors="replace").strip())
+            asks.returncode = os.waitstatus_to_exitcode(status)  # our caller has reaped it
+            if asks.returncode == 0:
+                key, _, verdict = said.decode(errors="replace").strip().partition("\n")
+                self._say(key, verdict)
 
-    def _say(self, verdict: str) -> None:
-        before, self.told = self.told, verdict
-        if verdict == before:
+    def _say(self, key: str, verdict: str) -> None:
+        before, self._key, self.told = self._key, key, verdict
+        if key == before:  # a rank has only moved to another line
             return
         line = "The ranks no longer wait."
         if verdict:
@@ -152,6 +170,11 @@ class WaitWatch:
             line = f"{sentences}\nAll stacks: jdist why {self._label}"
         with contextlib.suppress(OSError), open(self._log, "ab") as log:
             log.write(f"\n[jdist: {line}]\n".encode())
+
+
+def _is_place(place: bytes | None) -> bool:
+    """Tell whether a rank stands somewhere, or is silent; others do not say, or cannot."""
+    return place is None or not (place == b"" or place.startswith(b"{"))
 
 
 def _read(limit: str) -> float:

@@ -7,6 +7,7 @@ import shlex
 from string import Template
 
 from ...common.errors import DistError
+from ...common.way_in import without_way_in
 from ..slurm_variables import without_ours
 from .job_request import JobRequest, read_export
 
@@ -32,7 +33,7 @@ def setup_lines(request: JobRequest, folder: str) -> list[str]:
 
 def chosen_variables(request: JobRequest) -> dict[str, str]:
     """Return the variables that ``--export`` and ``--env`` choose from those of this process."""
-    ours = without_ours(os.environ)
+    ours = without_way_in(without_ours(os.environ))
     kept = {name: value for name, value in ours.items() if not name.startswith(_NOT_EXPORTED)}
     export = read_export(request.export or "ALL")
     if export == ["NIL"]:

@@ -17,8 +17,8 @@ class Launch(msgspec.Struct, frozen=True):
     world_size: int
     address: str = ""
     """Where they meet: ``MASTER_ADDR:MASTER_PORT``."""
-    is_local: bool = True
-    """Whether all of them are on one machine."""
+    is_local: bool = False
+    """Whether all of them are known to be on this machine."""
 
 
 class ScriptReply(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ def read_launch(environment: dict[str, str]) -> Launch | None:
     """Read torchrun's variables; `None` if they are not those of a rank."""
     try:
         rank, size = int(environment["RANK"]), int(environment["WORLD_SIZE"])
-        local_size = int(environment.get("LOCAL_WORLD_SIZE", size))
+        local_size = int(environment.get("LOCAL_WORLD_SIZE", -1))
     except (KeyError, ValueError):
         return None
     where = [environment.get(name, "") for name in ("MASTER_ADDR", "MASTER_PORT")]
