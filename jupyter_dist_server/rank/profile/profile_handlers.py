@@ -71,9 +71,10 @@ class ProfileHandlers:
         entries = recorded_since(recording.started)
         profile = reduce(
             read_trace(text),
-            recording.sampler.samples(),
+            recording.sampler,
             [entry for entry in entries if entry.time_created_ns <= recording.ended * 1e9],
             recording.steps,
             (recording.started, recording.ended),
+            recording.watch,
         )
         return clock.shared_profile(profile), [memoryview(gzip.compress(text, 3))]

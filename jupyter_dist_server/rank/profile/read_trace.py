@@ -129,6 +129,24 @@ class Trace:
             if not _any_between(begun.get(event.tid, []), event.ts, event.ts + event.dur)
         ]
 
+    def outer_operations(self) -> list[float]:
+        """Return when operations began that are no part of another; on a GPU, kernels."""
+        if self.on_gpu:
+            return [begin for begin, _ in self.kernels()]
+        begins: list[float] = []
+        ends: dict[int | str, float] = {}
+        operations = (e for e in self._events if e.cat == "cpu_op" and "c10d" not in e.name)
+        for event in sorted(operations, key=lambda one: (one.ts, -one.dur)):
+            if event.ts >= ends.get(event.tid, -1.0):
+                ends[event.tid] = event.ts + event.dur
+                begins.append(self.time(event)[0])
+        return begins
+
+    @property
+    def has_ddp(self) -> bool:
+        """Whether a model is wrapped in `DistributedDataParallel`."""
+        return any(event.name.startswith("DistributedDataParallel.") for event in self._events)
+
     def annotations(self) -> list[tuple[Interval, str]]:
         """Return the user's `record_function` blocks: on the GPU, if it computes."""
         category = "gpu_user_annotation" if self.on_gpu else "user_annotation"

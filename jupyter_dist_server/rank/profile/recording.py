@@ -19,6 +19,9 @@ from ..torch_internals import profiler_runs
 from ..users_code import runs_users_code
 from ..waits.flight_recorder import quiet_stderr
 from ..waits.own_evidence import called_at
+from .step_watch import StepWatch
+
+_LOADERS = "torch.utils.data.dataloader"
 
 
 class Sample(NamedTuple):
@@ -35,6 +38,8 @@ class Sampler:
 
     def __init__(self) -> None:
         self._seen: list[tuple[float, CodeType | None, int, int]] = []
+        self.workers: set[int] = set()
+        """Of the DataLoaders that the main thread was seen to wait for."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, name="dist profile", daemon=True)
 
@@ -60,10 +65,12 @@ class Sampler:
         main = threading.main_thread().ident or 0
         self._seen.append((time.time(), None, 0, 0))
         while not self._ended.wait(0.005):
-            frame = _users_frame(sys._current_frames().get(main))
+            innermost = sys._current_frames().get(main)
+            frame = _users_frame(innermost)
+            self.workers |= _workers(innermost, frame)
             at = (frame.f_code, frame.f_lineno, frame.f_lasti) if frame else (None, 0, 0)
             self._seen.append((time.time(), *at))
-            del frame  # it holds all variables of the cell's functions
+            del frame, innermost  # they hold all variables of the cell's functions
 
 
 def _users_frame(frame: FrameType | None) -> FrameType | None:
@@ -76,6 +83,16 @@ def _users_frame(frame: FrameType | None) -> FrameType | None:
             own = frame
         frame = frame.f_back
     return own if frame is not None else None
+
+
+def _workers(frame: FrameType | None, until: FrameType | None) -> set[int]:
+    """Return the number of workers of the DataLoader that is asked for a batch, if one is."""
+    while frame is not None and frame is not until:
+        if frame.f_code.co_name == "__next__" and frame.f_globals.get("__name__") == _LOADERS:
+            number = getattr(frame.f_locals.get("self"), "_num_workers", None)
+            return set() if number is None else {number}
+        frame = frame.f_back
+    return set()
 
 
 def _name(code: CodeType, line: int, at: int) -> str:
@@ -106,6 +123,7 @@ class Recording:
         self._is_on = False
         self._failure: Exception | None = None
         self.sampler = Sampler()
+        self.watch = StepWatch()
         self.started = self.ended = 0.0
         """When the cell began, and when it ended or enough steps were recorded."""
         self.steps: list[float] = []
@@ -123,6 +141,7 @@ class Recording:
         self._is_on = True
         self._hook = register_optimizer_step_post_hook(self._note_step)
         self.started = time.time()
+        self.watch.start()
         self.sampler.start()
 
     def wait_for_gpu(self) -> None:
@@ -146,6 +165,7 @@ class Recording:
         self._hook.remove()
         self._optimizer = None
         self.sampler.stop()
+        self.watch.stop()
         if not profiler_runs():  # then torch's export would end the process
             raise RuntimeError("the cell used a profiler of torch itself, which ended this one")
         with quiet_stderr():
@@ -163,6 +183,7 @@ class Recording:
         if not self._is_on or optimizer is not self._optimizer:
             return
         self.steps.append(time.time())
+        self.watch.note_step(sys._getframe())
         if len(self.steps) == self._most_steps:
             try:
                 self.wait_for_gpu()

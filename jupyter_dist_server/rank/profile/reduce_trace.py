@@ -5,12 +5,21 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from statistics import fmean
 
-from ...common.protocol.ranks.profile_messages import CollectiveTime, RankProfile, Spent, SpentOn
+from ...common.protocol.ranks.profile_messages import (
+    CollectiveTime,
+    RankProfile,
+    Spent,
+    SpentOn,
+    StepFacts,
+)
 from ...common.recorded_collectives import TorchEntry
 from ...common.time_intervals import Interval, coarse, common, length, union, within, without
+from .circumstances import own_cores, size_of
 from .read_trace import Communication, Trace
-from .recording import Sample
+from .recording import Sampler
+from .step_watch import StepWatch
 
 _MOST = 2000  # collectives that are reported
 _TOLD = 5  # items that are reported for each collective
@@ -25,15 +34,16 @@ _Labelled = list[tuple[float, float, _Label]]
 
 def reduce(
     trace: Trace,
-    samples: Sequence[Sample],
+    sampler: Sampler,
     entries: Sequence[TorchEntry],
     steps: Sequence[float],
     cell: Interval,
+    watch: StepWatch,
 ) -> RankProfile:
     """Return a rank's summary of the trace of a cell, which began and ended at the times in `cell`.
 
-    `samples` are the lines of its main thread, `entries` the cell's collectives in torch's flight
-    recorder, and `steps` the ends of the optimizer's steps.
+    `sampler` has seen the lines of its main thread, `entries` the cell's collectives in torch's
+    flight recorder, `steps` the ends of the optimizer's steps, and `watch` has watched these.
     """
     started, ended = cell
     dropped = 1 if len(steps) > 2 else 0
@@ -58,7 +68,7 @@ def reduce(
     hidden = busy if trace.on_gpu else []  # the GPU does not wait for the host then
     places: _Labelled = [
         (b, e, ("place", sample.place))
-        for sample in samples
+        for sample in sampler.samples()
         for b, e in without([(sample.begin, sample.end)], hidden)
     ]
     in_window = sum(not c.is_message and begin <= c.begin < end for c in trace.communication)
@@ -81,7 +91,35 @@ def reduce(
         spent=_told(_spent(places, [(b, e, 0) for b, e in rest]).get(0, Counter())),
         collectives=_collectives(told[:_MOST], alone, labelled + places, begin),
         left_out=in_window - min(len(told), _MOST),
+        facts=_facts(trace, entries, watch, window[0], dropped, in_window, sampler.workers),
         memory=trace.memory,
+    )
+
+
+def _facts(
+    trace: Trace,
+    entries: Sequence[TorchEntry],
+    watch: StepWatch,
+    window: Interval,
+    dropped: int,
+    collectives: int,
+    workers: set[int],
+) -> StepFacts:
+    begin, end = window
+    growth, grows = watch.growth()
+    sizes = [size for entry in entries if (size := size_of(entry))]
+    return StepFacts(
+        operations=sum(begin <= moment < end for moment in trace.outer_operations()),
+        on_gpu=trace.on_gpu,
+        collectives=collectives,
+        bytes=fmean(sizes) if sizes else 0.0,
+        workers=min(workers, default=None),
+        cores=own_cores(),
+        has_ddp=trace.has_ddp,
+        pauses=length(common(union(watch.pauses), [window])),
+        compiles=watch.compiles(dropped),
+        growth=growth,
+        grows=grows,
     )
 
 

@@ -42,6 +42,31 @@ class CollectiveTime(msgspec.Struct, frozen=True, kw_only=True):
     """What the rank did between the end of the previous collective and this one's begin."""
 
 
+class StepFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """From what next steps follow; of all measured steps together, where nothing else is said."""
+
+    operations: int = 0
+    """Operations of torch that are no part of another one; on a GPU, kernels."""
+    on_gpu: bool = False
+    collectives: int = 0
+    bytes: float = 0.0
+    """Of the input of a collective, on average."""
+    workers: int | None = None
+    """Of the DataLoader that a batch was taken from; `None` if there is none."""
+    cores: int = 1
+    """Cores that this rank may use for itself."""
+    has_ddp: bool = False
+    """Whether a model is wrapped in `DistributedDataParallel`."""
+    pauses: float = 0.0
+    """Seconds in which Python collected garbage."""
+    compiles: int = 0
+    """How often `torch.compile` compiled a graph."""
+    growth: float = 0.0
+    """Bytes that a step leaves allocated, if each one leaves more."""
+    grows: str = ""
+    """A container that got longer in each step: ``losses``, or ``losses, In[5] line 7``."""
+
+
 class ProfileRequest(RankRequest, frozen=True):
     """Report the profile of the last cell with one. Its trace comes with the reply."""
 
@@ -82,6 +107,7 @@ class RankProfile(RankReply, frozen=True, kw_only=True):
     collectives: list[CollectiveTime] = msgspec.field(default_factory=list)
     left_out: int = 0
     """Collectives that are not listed, as there are too many."""
+    facts: StepFacts = StepFacts()
     memory: int = 0
     """The most bytes that torch had allocated at one time; 0 if it was not recorded."""
 

@@ -21,6 +21,7 @@ from ....common.errors import DistError
 from ....common.protocol.ranks.profile_messages import RankProfile
 from ....common.protocol.ranks.rank_messages import ProfileOptions
 from ....common.rank_specs import name_ranks
+from ....verdicts.slow.next_steps import next_steps
 from ....verdicts.slow.slow_sentences import remarks, rows, verdict
 from ....verdicts.slow.time_account import lanes
 from ...merged_trace import merge
@@ -88,7 +89,7 @@ def _report(pool: CurrentPool, ranks: Sequence[int], cell: int) -> None:
     said, traces = pool.loop.run(profiles_of(client, ranks))
     good = {rank: profile for rank, profile in said.items() if profile.status == "ok"}
     if good:
-        print(verdict(good))
+        print("\n".join([verdict(good), *next_steps(good)]))
         _show_table(rows(good))
         print(" ".join(remarks(good)))
         pool.tell_lanes(lanes(good))
