@@ -36,6 +36,7 @@ COMMANDS = {
     "requeue": ("cancel_and_update", "Start jobs again that have ended."),
     "update": ("cancel_and_update", "Change jobs."),
     "report": ("report", "Show the GPU hours of users and jobs."),
+    "profile": ("profile", "Compare two profiles of a cell or script."),
     "drain": ("close_gpus", "Keep new work from GPUs; for administrators."),
     "undrain": ("close_gpus", "Let new work have drained GPUs again."),
     "reserve": ("close_gpus", "Keep GPUs free for some users for a time; for administrators."),

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from ..common.protocol.ranks.profile_messages import RankProfile
+
 TraceEvent = dict[str, Any]
 """An event in the format of Chrome's traces; its fields depend on its kind."""
 
@@ -21,20 +23,27 @@ _LANES = 1 << 30
 _METADATA = {"process_name", "process_labels", "process_sort_index"}
 
 
-def merge(traces: dict[int, bytes], file: Path, ahead: Mapping[int, float] | None = None) -> None:
+def merge(
+    traces: dict[int, bytes], file: Path, profiles: Mapping[int, RankProfile] | None = None
+) -> None:
     """Write the traces of ranks to one file; raise `ValueError` if one is no trace.
 
-    Traces and file are compressed with gzip. `ahead` has the seconds by which a rank's clock is
-    ahead of the others', on another machine.
+    Traces and file are compressed with gzip. `profiles` say by how much a rank's clock is ahead of
+    the others', on another machine; they are kept in the file, for `jdist profile compare`.
     """
+    known = profiles or {}
     events: list[TraceEvent] = []
     base: int | None = None
     for rank, trace in sorted(traces.items()):
         content: dict[str, Any] = msgspec.json.decode(gzip.decompress(trace))
-        own = int(content.get("baseTimeNanoseconds", 0)) - round((ahead or {}).get(rank, 0.0) * 1e9)
+        own = int(content.get("baseTimeNanoseconds", 0)) - round(
+            known[rank].ahead * 1e9 if rank in known else 0
+        )
         base = own if base is None else base
         events += _of_rank(rank, content.get("traceEvents", []), (own - base) / 1000)
-    whole = {"traceEvents": events, "displayTimeUnit": "ms", "baseTimeNanoseconds": base}
+    whole: dict[str, Any] = {"traceEvents": events, "displayTimeUnit": "ms"}
+    good = {rank: profile for rank, profile in known.items() if profile.status == "ok"}
+    whole |= {"baseTimeNanoseconds": base, "jupyterDistProfiles": good}
     with gzip.open(file, "wb", 3) as out:
         out.write(msgspec.json.encode(whole))
 

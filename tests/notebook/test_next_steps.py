@@ -76,3 +76,17 @@ def test_a_balanced_program_is_told_nothing(two: Notebook) -> None:
         LOOP + "x = torch.ones(1500, 1500)\nfor _ in range(4):\n    x @ x\n    optimizer.step()"
     )
     assert "Next: " not in result.text, result.shown
+
+
+def test_a_profile_is_compared_with_the_last_one(two: Notebook) -> None:
+    code = "for _ in range(6):\n    time.sleep({})\n    step(torch.ones(4, 10))"
+    first = two.ok(LOOP.replace("\n", " --compare\n") + code.format(0.05))
+    assert "no earlier profile of this cell" in first.text or "than before" in first.text
+    again = two.ok(LOOP.replace("\n", " --compare\n") + code.format(0.2))
+    (told,) = (line for line in again.lines if "than before" in line)
+    assert re.match(r"A step takes \d+ ms, \d+ % more than before", told), told
+    assert re.search(r": other \d+ ms more\.$", told), told
+    shown = " ".join(text for one in (first, again) for text in one.mime("text/plain"))
+    both = " ".join(re.findall(r"profile-cell-[\d-]+\.json\.gz", shown))
+    shell = two.ok(f"!jdist profile compare {both} --fail-if-slower 5%; echo code $?")
+    assert told in shell.text and "code 1" in shell.text

@@ -45,6 +45,8 @@ class Options:
     limit: int = OUTPUT_LIMIT
     """Characters that all ranks together may show; the rest goes to files."""
     profile: ProfileOptions | None = None
+    compared: bool = False
+    """Whether its profile is compared with the cell's last one."""
     source: str | None = None
     """The editor's path of the cell, while the debugger is on."""
     takers: tuple[Callable[[int, str, Content], None], ...] = ()

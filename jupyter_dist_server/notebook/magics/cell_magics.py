@@ -103,6 +103,7 @@ class CellMagics(DistMagics):
             timeout=options.timeout,
             limit=self.output_limit,
             profile=profile_options(options),
+            compared=options.compare,
         )
         if results is not None:
             how = replace(how, takers=(results.add,))
@@ -170,7 +171,8 @@ class CellMagics(DistMagics):
             %dist_run --profile --steps 20 train.py --lr 0.1
         """
         options = parse(self.dist_run, line)
-        how = Options(limit=self.output_limit, profile=profile_options(options))
+        profile = profile_options(options)
+        how = Options(limit=self.output_limit, profile=profile, compared=options.compare)
         self.pool.require()
         code = script_code(
             options.script,
@@ -210,7 +212,8 @@ class CellMagics(DistMagics):
         chosen = self.pool.choose(ranks)
         ran = noted or RanCell(code, chosen, count)
         self.pool.ran.add(record, ran)
-        with reported(self.pool, chosen, count) if how.profile else nullcontext():
+        profiled = reported(self.pool, chosen, count, compared=how.compared)
+        with profiled if how.profile else nullcontext():
             try:
                 sent = "\n" * above + code  # so that ranks count lines as the editor does
                 how = replace(how, takers=(*how.takers, ran.note_output))

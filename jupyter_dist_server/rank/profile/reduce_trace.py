@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from statistics import fmean
 
 from ...common.protocol.ranks.profile_messages import (
@@ -23,6 +24,8 @@ from .step_watch import StepWatch
 
 _MOST = 2000  # collectives that are reported
 _TOLD = 5  # items that are reported for each collective
+_MOST_STEPS = 1001
+"""Moments between which the reported steps are."""
 _MOST_SPANS = 1000
 """Intervals that are reported in which the rank computed, and the same for communication."""
 _SHORT = 0.0005
@@ -80,6 +83,10 @@ def reduce(
         begin=begin,
         end=end,
         steps=len(steps) - dropped,
+        durations=[
+            now - before
+            for before, now in pairwise([started, *steps][dropped : dropped + _MOST_STEPS])
+        ],
         dropped=dropped,
         compute=length(common(busy, window)),
         input=length(common(inputs, window)),

@@ -87,6 +87,8 @@ class RankProfile(RankReply, frozen=True, kw_only=True):
     """Of the steps that are measured."""
     steps: int = 0
     """How many steps these are; 0 if the cell has none, and counts as one."""
+    durations: list[float] = msgspec.field(default_factory=list)
+    """Of the measured steps, of at most 1,000."""
     dropped: int = 0
     """Steps at the begin that are left out, as they warm up."""
     compute: float = 0.0

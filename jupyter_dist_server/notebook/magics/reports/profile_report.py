@@ -21,10 +21,13 @@ from ....common.errors import DistError
 from ....common.protocol.ranks.profile_messages import RankProfile
 from ....common.protocol.ranks.rank_messages import ProfileOptions
 from ....common.rank_specs import name_ranks
+from ....verdicts.slow.compare_profiles import compare
+from ....verdicts.slow.lateness import Profiles
 from ....verdicts.slow.next_steps import next_steps
 from ....verdicts.slow.slow_sentences import remarks, rows, verdict
 from ....verdicts.slow.time_account import lanes
 from ...merged_trace import merge
+from ...output.late_output import LateOutput
 from ...session.current_pool import CurrentPool
 from .pool_status import aligned
 
@@ -38,6 +41,7 @@ def can_profile(magic: Magic) -> Magic:
     """Add the options for profiling to a magic."""
     for option in (
         argument("--memory", action="store_true", help="profile allocations too"),
+        argument("--compare", action="store_true", help="compare with the cell's last profile"),
         argument("--steps", type=int, metavar="N", help="profile the first N optimizer steps only"),
         argument("--profile", action="store_true", help="show why it is slow, rank by rank"),
     ):
@@ -51,27 +55,37 @@ def profile_options(options: argparse.Namespace) -> ProfileOptions | None:
         raise UsageError(f"--steps must be at least 1, not {options.steps}")
     if options.profile:
         return ProfileOptions(options.steps, options.memory)
-    if options.steps is not None or options.memory:
-        raise UsageError("--steps and --memory are options of --profile")
+    if options.steps is not None or options.memory or options.compare:
+        raise UsageError("--steps, --memory and --compare are options of --profile")
     return None
 
 
+_last: dict[str, Profiles] = {}
+"""By the ID of a cell, its last profile; cells of front ends without IDs count as one."""
+
+
 @contextmanager
-def reported(pool: CurrentPool, ranks: Sequence[int], cell: int) -> Iterator[None]:
-    """Run a profiled cell, of number `cell`, and show its profile when it has ended or failed."""
+def reported(
+    pool: CurrentPool, ranks: Sequence[int], cell: int, *, compared: bool = False
+) -> Iterator[None]:
+    """Run a profiled cell, of number `cell`, and show its profile when it has ended or failed.
+
+    `compared` shows how it differs from the cell's last one, too.
+    """
+    cell_id = LateOutput().cell_id or ""
     try:
         yield
     except DistError:  # it did not begin
         raise
     except BaseException:
         try:  # the pool may have ended, but why the cell failed matters more
-            _report(pool, _that_respond(pool, ranks), cell)
+            _report(pool, _that_respond(pool, ranks), cell, cell_id, compared)
         except DistError as error:
             print(f"The profile could not be fetched: {error.message}", file=sys.stderr)
         except KeyboardInterrupt:
             print("The profile was not fetched.", file=sys.stderr)
         raise
-    _report(pool, ranks, cell)
+    _report(pool, ranks, cell, cell_id, compared)
 
 
 def _that_respond(pool: CurrentPool, ranks: Sequence[int]) -> list[int]:
@@ -83,13 +97,20 @@ def _that_respond(pool: CurrentPool, ranks: Sequence[int]) -> list[int]:
     return [rank for rank in ranks if rank not in silent]
 
 
-def _report(pool: CurrentPool, ranks: Sequence[int], cell: int) -> None:
+def _report(
+    pool: CurrentPool, ranks: Sequence[int], cell: int, cell_id: str, compared: bool
+) -> None:
     """Show why a cell was slow, and write the trace of its ranks."""
     _, client = pool.require()
     said, traces = pool.loop.run(profiles_of(client, ranks))
     good = {rank: profile for rank, profile in said.items() if profile.status == "ok"}
     if good:
         print("\n".join([verdict(good), *next_steps(good)]))
+        if compared:
+            before = _last.get(cell_id)
+            nothing = "There is no earlier profile of this cell to compare with."
+            print(compare(before, good).text if before else nothing)
+        _last[cell_id] = good
         _show_table(rows(good))
         print(" ".join(remarks(good)))
         pool.tell_lanes(lanes(good))
@@ -98,7 +119,7 @@ def _report(pool: CurrentPool, ranks: Sequence[int], cell: int) -> None:
     if traces:
         file = _new_file(f"profile-cell-{cell}")
         try:
-            merge(traces, file, {rank: profile.ahead for rank, profile in said.items()})
+            merge(traces, file, said)
         except (OSError, ValueError) as error:
             print(f"The trace could not be written to {file}: {error}", file=sys.stderr)
         else:
