@@ -21,6 +21,8 @@ _ON_PATH = str(Path(__file__).parents[1] / "rank" / "scripts" / "on_path")
 """The folder of a module that each Python imports at its start."""
 _SIZES = "TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"
 """Variables with which users choose how many collectives are recorded."""
+PROFILE_STEPS = "JUPYTER_DIST_PROFILE_STEPS"
+"""The environment variable with the number of steps that are profiled."""
 PLACE, EVIDENCE = b"place", b"evidence"
 """What a process can be asked: for its place, as text, and for a `ScriptReply`."""
 
@@ -60,3 +62,8 @@ def recorder_socket(folder: Path, pid: int) -> Path:
 def stack_file(folder: Path, pid: int) -> Path:
     """Return where it writes its main thread's stack at a `STACK_SIGNAL`."""
     return folder / f"{pid}.stack"
+
+
+def profile_file(folder: Path, rank: int, world_size: int) -> Path:
+    """Return where a rank writes the profile of its first steps."""
+    return folder / f"{rank}.{world_size}.profile"

@@ -12,7 +12,7 @@ import msgspec
 
 from ..common.files.shared_folder import FOLDER
 from ..common.users import name_of
-from ..common.way_in import way_in
+from ..common.way_in import PROFILE_STEPS, way_in
 from .slurm_variables import slurm_variables
 from .store.job import Job, Spec
 from .store.store import Store
@@ -99,6 +99,8 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
         environment[KERNEL_FOLDER] = str(_short_folder("kernel", job, environment))
     if job.spec.why:
         environment |= way_in(evidence_folder(job, environment), environment)
+    if job.spec.profile_steps:
+        environment[PROFILE_STEPS] = str(job.spec.profile_steps)
     mask = _mask(job, store)
     environment |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": mask}
     if "SLURM_JOB_ID" not in environment:  # else the queue is inside an allocation
@@ -172,6 +174,11 @@ def log_paths(job: Job) -> tuple[str, str]:
     """Return the files of a job's output and errors; ``%j`` and so on are Slurm's."""
     output = _path(job, job.spec.output)
     return output, output if job.spec.error is None else _path(job, job.spec.error)
+
+
+def profile_path(job: Job) -> str:
+    """Return the file of the trace of a job whose steps are profiled."""
+    return _path(job, f"profile-job-{job.label}.json.gz")
 
 
 def output_notebook(job: Job) -> str | None:

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.notebook.merged_trace import merge
 from jupyter_dist_server.rank.profile.read_trace import read_trace
 from jupyter_dist_server.rank.profile.reduce_trace import reduce
+from jupyter_dist_server.verdicts.slow.merged_trace import merge
 from jupyter_dist_server.verdicts.slow.time_account import account
 
 from ..notebook_driver import Notebook

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.notebook.merged_trace import merge
+from jupyter_dist_server.verdicts.slow.merged_trace import merge
 
 
 def trace(base: int, *events: dict[str, Any]) -> bytes:

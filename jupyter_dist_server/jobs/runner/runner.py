@@ -25,6 +25,7 @@ from ..job_command import (
     job_environment,
     log_paths,
     make_folders,
+    profile_path,
     with_secrets,
 )
 from ..job_end import any_is_lost, leave_end, write_end
@@ -36,6 +37,7 @@ from .descendants import Descendant, alive_after, descendants, names, send, to_w
 from .job_process import become_job
 from .log_limit import LogLimit
 from .outcome import other_gpus, outcome, unused_gpus
+from .profile_watch import ProfileWatch
 from .wait_watch import LIMIT, WaitWatch
 
 
@@ -60,6 +62,7 @@ class Runner:
         self._memory = MemoryWatch()
         self._log_limits: list[LogLimit] = []
         self._waits: WaitWatch | None = None
+        self._profiles: ProfileWatch | None = None
         self._begins: dict[str, int] = {}
         """The files of its output, and their sizes before this attempt."""
         self._wakeup, sender = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -100,6 +103,9 @@ class Runner:
         os.close(release)
         give_memory_back()  # it only waits from now on, perhaps for days
         status = self._watch(child)
+        if self._profiles:
+            with contextlib.suppress(OSError):  # out of descriptors or processes
+                self._profiles.end()
         self._end_leftovers()
         for log in self._log_limits:
             log.look()
@@ -127,6 +133,8 @@ class Runner:
         if self.job.spec.why:
             folder, most = evidence_folder(self.job, environment), environment.get(LIMIT, "")
             self._waits = WaitWatch(folder, error, self.job.label, most)
+            if self.job.spec.profile_steps:
+                self._profiles = ProfileWatch(folder, profile_path(self.job), error)
         waits, release = os.pipe2(os.O_CLOEXEC)
         self._refused, refusal = os.pipe2(os.O_CLOEXEC)
         child = os.fork()
@@ -162,6 +170,8 @@ class Runner:
             moments += [limit.due for limit in self._log_limits]
             if self._waits and self._ended_by is None:
                 moments.append(self._waits.due(self._ends_at))
+            if self._profiles:
+                moments.append(self._profiles.due)
             due = [moment for moment in moments if moment is not None]
             self._sleep(min(due) - time.monotonic() if due else None)
             self._on_time(child)
@@ -228,6 +238,9 @@ class Runner:
             if due is not None and now >= due:
                 with contextlib.suppress(OSError):  # out of descriptors or processes
                     self._waits.look(self._ends_at)
+        if self._profiles and self._profiles.due is not None and now >= self._profiles.due:
+            with contextlib.suppress(OSError):  # as above
+                self._profiles.look()
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = now + 1.0  # again, for what was started meanwhile
             processes = descendants()

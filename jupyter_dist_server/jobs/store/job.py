@@ -40,6 +40,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     torchrun: bool = False
     why: bool = True
     """Whether its processes can be asked why they wait."""
+    profile_steps: int = 0
+    """How many steps of its optimizer are profiled."""
     grace: float = GRACE
     signal: tuple[int, float] | None = None
     """A signal, and how many seconds before the limit it is sent."""

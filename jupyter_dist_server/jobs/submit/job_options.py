@@ -68,6 +68,8 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     add("--torchrun", action="store_true", default=None, help="start one rank per GPU by torchrun")
     told = "leave Python in it as it is: “jdist why” then sees less, and the log has no verdicts"
     add("--no-why", action="store_true", default=None, help=told)
+    told = "profile N steps of the optimizer on each rank; the log says why they are slow"
+    add("--profile-steps", type=int, metavar="N", help=told)
     add("--env", action="append", metavar="K=V", help="set a variable")
     add("--export", metavar="LIST", help="ALL, NONE, or names of variables to keep and K=V")
     add("--conda", metavar="ENV", help="activate a conda environment first")

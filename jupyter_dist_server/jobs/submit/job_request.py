@@ -54,6 +54,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     open_mode: Literal["append", "truncate"] | None = None
     torchrun: bool | None = None
     no_why: bool | None = None
+    profile_steps: int | None = None
     env: list[str] | None = None
     export: str | None = None
     conda: str | None = None

@@ -169,6 +169,7 @@ def prepare(request: JobRequest, store: Store, folder: str, files: str = "jdist"
         log_max=slurm.read_size(request.log_max) if request.log_max else LOG_MAX,
         torchrun=bool(request.torchrun),
         why=not request.no_why,
+        profile_steps=_profile_steps(request),
         signal=_signal_before(request.signal) if request.signal else None,
         signal_first="B" in (request.signal or "").rpartition(":")[0],
         grace=GRACE if request.grace is None else slurm.check_grace(request.grace),
@@ -227,6 +228,16 @@ def prepare(request: JobRequest, store: Store, folder: str, files: str = "jdist"
         check_url(request.notify)
         secrets.notify = request.notify
     return Submission(job, rows, tasks, dependencies, shown, secrets, request.key, copies, notices)
+
+
+def _profile_steps(request: JobRequest) -> int:
+    steps = request.profile_steps or 0
+    if steps < 0 or (steps == 0 and request.profile_steps is not None):
+        raise DistError("bad_option", "--profile-steps must be at least 1.", field="profile_steps")
+    if steps and request.no_why:
+        message = "--profile-steps does not work with --no-why."
+        raise DistError("bad_option", message, field="profile_steps")
+    return steps
 
 
 def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:

@@ -67,14 +67,20 @@ class ProfileHandlers:
         if recording is None:
             status: Literal["failed", "none"] = "failed" if self._why_not else "none"
             return RankProfile(status=status, why=self._why_not), ()
-        text = recording.export()
-        entries = recorded_since(recording.started)
-        profile = reduce(
-            read_trace(text),
-            recording.sampler,
-            [entry for entry in entries if entry.time_created_ns <= recording.ended * 1e9],
-            recording.steps,
-            (recording.started, recording.ended),
-            recording.watch,
-        )
+        profile, text = read_recording(recording)
         return clock.shared_profile(profile), [memoryview(gzip.compress(text, 3))]
+
+
+def read_recording(recording: Recording) -> tuple[RankProfile, bytes]:
+    """Return what a recording tells, and its trace as JSON."""
+    text = recording.export()
+    entries = recorded_since(recording.started)
+    profile = reduce(
+        read_trace(text),
+        recording.sampler,
+        [entry for entry in entries if entry.time_created_ns <= recording.ended * 1e9],
+        recording.steps,
+        (recording.started, recording.ended),
+        recording.watch,
+    )
+    return profile, text

@@ -22,7 +22,7 @@ def answer(asked: bytes, is_rank: bool) -> bytes:
     if asked == PLACE:
         return _place(is_rank).encode(errors="replace")
     evidence = own_evidence(list(main_thread()))
-    return msgspec.json.encode(ScriptReply(_launch(), evidence))
+    return msgspec.json.encode(ScriptReply(launch(), evidence))
 
 
 def _place(is_rank: bool) -> str:
@@ -38,7 +38,8 @@ def _place(is_rank: bool) -> str:
     return f"{sum(map(begun_in, known))} {lines}"
 
 
-def _launch() -> Launch | None:
+def launch() -> Launch | None:
+    """Return which rank this process is; `None` if it is none."""
     found = read_launch(dict(os.environ))
     if found is None and has_groups() and (default := default_group()):
         return Launch(default.rank(), default.size())

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ...common.protocol.ranks.script_messages import ScriptReply
-from ...common.way_in import answer_socket, recorder_socket
+from ...common.way_in import PROFILE_STEPS, answer_socket, recorder_socket
 from ..torch_internals import serve_recorded
 from ..waits.flight_recorder import quiet_stderr
 from .answer import answer
@@ -35,6 +35,11 @@ def listen(folder: str, is_rank: bool) -> None:
     listening.listen(64)
     arguments = listening, is_rank
     threading.Thread(target=_serve, args=arguments, name="jdist why", daemon=True).start()
+    steps = os.environ.get(PROFILE_STEPS, "")
+    if steps.isdecimal():
+        from .profile_steps import StepProfiler  # not above: few jobs are profiled
+
+        _kept.append(StepProfiler(Path(folder), int(steps)))
     if is_rank and "torch._C._distributed_c10d" in sys.modules:
         recorder = recorder_socket(Path(folder), pid)
         recorder.unlink(missing_ok=True)

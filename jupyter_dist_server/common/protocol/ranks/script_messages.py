@@ -8,6 +8,7 @@ import msgspec
 
 from ..decode_message import reader
 from .evidence import RankEvidence
+from .profile_messages import RankProfile
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -31,6 +32,16 @@ class ScriptReply(msgspec.Struct, frozen=True):
     """Why it cannot tell."""
 
 
+class ScriptProfile(msgspec.Struct, frozen=True):
+    """The profile of one rank, in a file."""
+
+    rank: int
+    profile: RankProfile
+    trace: bytes
+    """Compressed with gzip."""
+
+
+decode_script_profile = msgspec.msgpack.Decoder(ScriptProfile).decode
 decode_script_reply: Callable[[bytes], ScriptReply] = reader(ScriptReply)
 
 

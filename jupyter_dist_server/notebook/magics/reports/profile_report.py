@@ -23,10 +23,10 @@ from ....common.protocol.ranks.rank_messages import ProfileOptions
 from ....common.rank_specs import name_ranks
 from ....verdicts.slow.compare_profiles import compare
 from ....verdicts.slow.lateness import Profiles
+from ....verdicts.slow.merged_trace import merge
 from ....verdicts.slow.next_steps import next_steps
 from ....verdicts.slow.slow_sentences import remarks, rows, verdict
 from ....verdicts.slow.time_account import lanes
-from ...merged_trace import merge
 from ...output.late_output import LateOutput
 from ...session.current_pool import CurrentPool
 from .pool_status import aligned

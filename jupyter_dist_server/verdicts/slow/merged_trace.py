@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ..common.protocol.ranks.profile_messages import RankProfile
+from ...common.protocol.ranks.profile_messages import RankProfile
 
 TraceEvent = dict[str, Any]
 """An event in the format of Chrome's traces; its fields depend on its kind."""
