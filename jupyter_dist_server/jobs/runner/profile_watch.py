@@ -14,7 +14,6 @@ from ...common.processes.python_command import python_command
 if TYPE_CHECKING:
     import subprocess
 
-_EVERY = 2.0
 _JOIN = "jupyter_dist_server.pools.join_profiles"
 
 
@@ -23,13 +22,13 @@ class ProfileWatch:
 
     def __init__(self, folder: Path, file: str, log: str) -> None:
         self._folder, self._file, self._log = folder, file, log
-        self.due: float | None = time.monotonic() + _EVERY
+        self.due: float | None = time.monotonic() + patience.cleanup
         """When to look, by the monotonic clock; `None` once they are joined."""
         self._joins: subprocess.Popen[bytes] | None = None
 
     def look(self) -> None:
         """Have the profiles joined if all ranks have written theirs."""
-        self.due = time.monotonic() + _EVERY
+        self.due = time.monotonic() + patience.cleanup
         found = [*self._folder.glob("*.profile")]
         if found and len(found) >= int(found[0].name.split(".")[1]):
             self._join()

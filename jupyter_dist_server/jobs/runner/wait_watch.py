@@ -27,8 +27,7 @@ LIMIT = "JUPYTER_DIST_WAIT_LIMIT"
 """The environment variable with the seconds for which ranks may wait before the log says why."""
 _LIMIT = 60.0
 _EVERY = 10.0
-_BEFORE_END = 10.0
-"""Seconds before the job's time limit at which shorter waits are explained, too."""
+"""Seconds between two looks, and from the last one, which takes shorter waits, to the job's end."""
 _EXPLAIN = "jupyter_dist_server.pools.explain_wait"
 
 
@@ -70,15 +69,15 @@ class WaitWatch:
             return None
         if ends_at is None or self._has_seen_end:
             return self._regular
-        return min(self._regular, ends_at - _BEFORE_END)
+        return min(self._regular, ends_at - _EVERY)
 
     def look(self, ends_at: float | None) -> None:
         """See which ranks stand still, and begin to find out why if that is new."""
         now = time.monotonic()
         self._regular = now + self._every
         least = self._limit
-        if ends_at is not None and now >= ends_at - _BEFORE_END:
-            self._has_seen_end, least = True, min(self._limit, _BEFORE_END)
+        if ends_at is not None and now >= ends_at - _EVERY:
+            self._has_seen_end, least = True, min(self._limit, _EVERY)
         places, clock = self._ask_places(), time.time()
         same = {pid for pid in places if self._places.get(pid, b"") == places[pid]}
         self._since = {pid: self._since[pid] if pid in same else clock for pid in places}

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import msgspec
 
+from ...common.patience import patience
 from ...common.protocol.ranks.script_messages import ScriptReply
 from ...common.way_in import PROFILE_STEPS, answer_socket, recorder_socket
 from ..torch_internals import serve_recorded
 from ..waits.flight_recorder import quiet_stderr
 from .answer import answer
 
-_LIMIT = 10.0
 _kept: list[object] = []  # for as long as the process lives
 
 
@@ -54,7 +54,7 @@ def _serve(listening: socket.socket, is_rank: bool) -> None:
         except OSError:  # the script has closed what it does not know
             return
         with contextlib.suppress(OSError), connection:  # who asked may have left
-            connection.settimeout(_LIMIT)
+            connection.settimeout(patience.node)
             asked = connection.recv(64)
             try:
                 said = answer(asked, is_rank)
