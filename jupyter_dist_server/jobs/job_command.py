@@ -137,7 +137,7 @@ def _short_folder(kind: str, job: Job, environment: Mapping[str, str]) -> Path:
 
 def evidence_folder(job: Job, environment: Mapping[str, str]) -> Path:
     """Return the folder in which the processes of a job tell why they wait."""
-    return _short_folder("jdist-why", job, environment)
+    return _short_folder("why", job, environment)
 
 
 def _folders(job: Job, store: Store) -> list[Path]:

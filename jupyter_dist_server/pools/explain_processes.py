@@ -11,7 +11,7 @@ import psutil
 
 from ..client.ranks.gather_evidence import gather_evidence
 from ..client.ranks.rank_connection import RankConnection
-from ..client.ranks.spied_stack import with_native_frames
+from ..client.ranks.spied_stack import native_stacks
 from ..client.scripts.script_evidence import script_evidence
 from ..client.scripts.script_ranks import ScriptRank, find_script_ranks
 from ..common.errors import DistError
@@ -128,10 +128,11 @@ async def _explained(
     native: bool,
     pool: str = "",
 ) -> Explained:
+    shown = evidence
     if native:
-        evidence = await with_native_frames(evidence, pids)
+        evidence, shown = await native_stacks(evidence, pids)
         verdict = explain_hang(evidence) if verdict else None
     if verdict and not pool:
         verdict = about_script(verdict)
-    text, stacks = verdict_text(verdict, evidence), stacks_text(evidence, pids)
+    text, stacks = verdict_text(verdict, evidence), stacks_text(shown, pids)
     return Explained(text, stacks, verdict, len(evidence), pool)

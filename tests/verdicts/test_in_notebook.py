@@ -191,6 +191,8 @@ def test_what_is_left_behind(two: Notebook, tmp_path: Path) -> None:
     assert verdict and text.startswith(verdict.sentence)
     nowhere = two.run(f"%dist_why --save {tmp_path / 'none' / 'why.json'}")
     assert "why.json cannot be written: No such file or directory" in nowhere.error
+    stacks = two.ok("%dist_why --native").text
+    assert stacks.startswith(verdict.sentence) and re.search(r"\(pid \d+.*\n.*, in \w", stacks)
     dumps = tmp_path / "dumps"
     text = two.ok(f"%dist_why --save {dumps}").text
     assert f"torchfrtrace {dumps} --prefix rank_" in text

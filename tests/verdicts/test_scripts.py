@@ -156,7 +156,8 @@ def test_a_stopped_rank(machine: Queue) -> None:
     told = "Rank 1 never began it: its process is stopped (SIGSTOP, a debugger)."
     until([job], f"{WAITS} 4. {told}")
     process.resume()
-    text = machine.run("why", job)
+    text = machine.run("why", job, "--native")
+    assert "clock_nanosleep" in text
     assert "Rank 1 has not begun it: it is in `time.sleep`, scene.py line 3." in text
     assert f"Rank 1 (pid {process.pid}):\n  scene.py, line 3, in <module>\n" in text
 

@@ -1,11 +1,10 @@
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
-import type { Locator } from '@playwright/test';
 
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { expectAccessibleInBothThemes } from './accessibility';
 import { cutIn } from './narrow';
 import { LOOK, show } from './pictures';
-import { cancelJobs, expect, test } from './support';
+import { cancelJobs, expect, openJob, test } from './support';
 
 // Eight pretend GPUs.
 test.use({ ...LOOK, baseURL: FAKE_GPUS_URL });
@@ -48,17 +47,6 @@ async function submit(
   });
   expect(await answer.text()).toContain('label');
   return (await answer.json()).jobs[0].label;
-}
-
-async function openJob(
-  page: IJupyterLabPageFixture,
-  job: string
-): Promise<Locator> {
-  await page.evaluate(
-    job => window.jupyterapp.commands.execute('jupyter-dist:open-job', { job }),
-    job
-  );
-  return page.getByRole('main').locator(DETAILS);
 }
 
 test.afterEach(({ page }) => cancelJobs(page));

@@ -1,7 +1,7 @@
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { expectAccessibleInBothThemes } from './accessibility';
 import { LOOK, show } from './pictures';
-import { cancelJobs, expect, test } from './support';
+import { cancelJobs, expect, openJob, test } from './support';
 
 test.use({ ...LOOK, baseURL: FAKE_GPUS_URL });
 
@@ -36,11 +36,7 @@ test('the tab of a job says which rank of its script the others wait for', async
   });
   const job = (await answer.json()).jobs[0].label;
   await expect(panel.root).toBeVisible();
-  await page.evaluate(
-    job => window.jupyterapp.commands.execute('jupyter-dist:open-job', { job }),
-    job
-  );
-  const tab = page.locator('.jp-dist-JobDetails:visible');
+  const tab = await openJob(page, job);
   // The log says it unasked.
   await expect(tab.locator('.jp-dist-JobLog')).toContainText(
     'Rank 1 has not begun it',

@@ -302,6 +302,15 @@ export const test = base.extend<IFixtures>({
   }
 });
 
+/** Opens the tab of a job; answers what it shows. */
+export async function openJob(page: Page, job: string): Promise<Locator> {
+  await page.evaluate(
+    job => window.jupyterapp.commands.execute('jupyter-dist:open-job', { job }),
+    job
+  );
+  return page.getByRole('main').locator('.jp-dist-JobDetails:visible');
+}
+
 /** Ends what waits and runs, so that it keeps no GPU from another test. */
 export async function cancelJobs(page: Page): Promise<void> {
   const answer = await page.request.get('jupyter-dist/jobs?states=R,PD');

@@ -105,16 +105,17 @@ async def from_outside(
 async def _ask_recorder(socket: Path, since: float) -> list[Collective] | None:
     """Ask the thread in C++ that serves a rank's recorder."""
     with contextlib.suppress(OSError, ValueError, asyncio.TimeoutError):
-        answer = await asyncio.wait_for(_post(socket), patience.answer)
+        answer = await asyncio.wait_for(exchange(socket, _ASK), patience.answer)
         _, _, body = answer.partition(b"\r\n\r\n")
         return collectives_of(read_json(body), since)
     return None
 
 
-async def _post(socket: Path) -> bytes:
+async def exchange(socket: Path, request: bytes) -> bytes:
+    """Return what is answered to one request on a Unix socket."""
     reader, writer = await asyncio.open_unix_connection(str(socket))
     try:
-        writer.write(_ASK)
+        writer.write(request)
         return await reader.read()
     finally:
         writer.close()

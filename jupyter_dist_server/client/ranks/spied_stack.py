@@ -100,15 +100,19 @@ def _read(thread: _Thread) -> SpiedStack:
     return SpiedStack(frames, function, thread.owns_gil)
 
 
-async def with_native_frames(found: Evidence, pids: Mapping[int, int]) -> Evidence:
-    """Return evidence with frames in C of those ranks that have a pid.
+async def native_stacks(found: Evidence, pids: Mapping[int, int]) -> tuple[Evidence, Evidence]:
+    """Look at the frames in C of those ranks that have a pid.
 
-    Raises `DistError` if py-spy cannot tell them.
+    Returns evidence that also names the C functions, for the verdict, and the same with stacks that
+    have frames in C, to be shown: what Python calls is known from the ranks' own stacks alone.
+    Raises `DistError` if py-spy cannot tell.
     """
     alive = (rank for rank, one in found.items() if one.condition not in ("dead", "stopped"))
     living = [rank for rank in alive if rank in pids]
     seen = await asyncio.gather(*(spied_stack(pids[rank], native=True) for rank in living))
-    return found | {
-        rank: replace(found[rank], stack=one.frames or found[rank].stack, native=one.native)
-        for rank, one in zip(living, seen, strict=True)
+    stacks = dict(zip(living, seen, strict=True))
+    named = found | {r: replace(found[r], native=one.native) for r, one in stacks.items()}
+    shown = named | {
+        r: replace(named[r], stack=one.frames) for r, one in stacks.items() if one.frames
     }
+    return named, shown

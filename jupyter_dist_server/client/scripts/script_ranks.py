@@ -20,6 +20,7 @@ from ...common.protocol.ranks.script_messages import (
     read_launch,
 )
 from ...common.way_in import EVIDENCE, FOLDER, answer_socket
+from ..ranks.gather_evidence import exchange
 
 
 @dataclass(frozen=True)
@@ -103,15 +104,6 @@ async def _read(pid: int, process: _Process) -> ScriptRank | None:
 async def _ask(folder: Path | None, pid: int) -> ScriptReply:
     if folder:
         with contextlib.suppress(OSError, ValueError, asyncio.TimeoutError):
-            answer = _exchange(answer_socket(folder, pid))
+            answer = exchange(answer_socket(folder, pid), EVIDENCE)
             return decode_script_reply(await asyncio.wait_for(answer, patience.answer))
     return ScriptReply()
-
-
-async def _exchange(socket: Path) -> bytes:
-    reader, writer = await asyncio.open_unix_connection(str(socket))
-    try:
-        writer.write(EVIDENCE)
-        return await reader.read()
-    finally:
-        writer.close()

@@ -7,7 +7,7 @@ from functools import partial
 from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
-from ...client.ranks.spied_stack import with_native_frames
+from ...client.ranks.spied_stack import native_stacks
 from ...verdicts.explain_hang import explain, explain_hang
 from ...verdicts.script_text import stacks_text, verdict_text
 from ..cells.wait_watch import evidence_on, explain_wait
@@ -69,8 +69,9 @@ class StateMagics(DistMagics):
         snapshot = client.link.snapshot
         ranks = snapshot.ranks if snapshot else []
         pids = {rank.rank: rank.pid for rank in ranks if rank.pid and not rank.node}
+        shown = evidence
         if options.native:
-            evidence = self.pool.loop.run(with_native_frames(evidence, pids))
+            evidence, shown = self.pool.loop.run(native_stacks(evidence, pids))
             verdict = verdict and explain_hang(evidence)
         if options.save:
             print(self.pool.loop.run(save_evidence(client, evidence, options.save)))
@@ -78,4 +79,4 @@ class StateMagics(DistMagics):
         for remedy in verdict.remedies if verdict else []:
             print(f"{remedy.label}: {remedy.magic}")
         if options.native:
-            print(f"\n{stacks_text(evidence, pids)}")
+            print(f"\n{stacks_text(shown, pids)}")
