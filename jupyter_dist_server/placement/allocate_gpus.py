@@ -153,7 +153,8 @@ class Allocator:
         """Read NVML, and again as long as there are processes that may just be ending."""
         for _ in range(4):
             seen = await self._read()
-            if seen.no_answer and not hides_all(environment_of(self._request)):
+            needs_gpus = self._request.on_gpus and not hides_all(environment_of(self._request))
+            if seen.no_answer and needs_gpus:
                 raise GpusUnknown(seen.inventory.fault)
             self._seen = seen
             self._inventory = allowed(self._request, self._seen.inventory)
@@ -171,9 +172,11 @@ class Allocator:
 
     def _want(self) -> Want:
         """Return our entry in the line of all that wait."""
-        chosen = list(dict.fromkeys(candidates(self._request, self._inventory)))
-        count = number_of_ranks(self._request)
-        if self._request.policy in ("ids", "map"):
+        asked = self._request.on_gpus
+        assert asked  # or there were no GPUs, see `allowed`
+        chosen = list(dict.fromkeys(candidates(asked, self._inventory)))
+        count = number_of_ranks(asked)
+        if asked.policy in ("ids", "map"):
             chosen = chosen[: count or len(chosen)]
             count = len(chosen)
         return Want(

@@ -160,6 +160,8 @@ export interface IOffer {
 /** What a user may choose of a new pool; what is left out, the server chooses. */
 export interface IStartChoice {
   num_ranks?: number;
+  /** How many of them run on the CPU, although there are GPUs. */
+  cpu_ranks?: number;
   /** Physical indices, `3:1` for MIG instance 1 of GPU 3, or UUIDs. */
   gpu_ids?: (number | string)[];
   placement?: string;

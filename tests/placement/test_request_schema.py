@@ -99,6 +99,7 @@ def test_no_field_is_forgotten() -> None:
             "one_rank_per_gpu",
             "oversubscribe",
             "wait",
+            "cpu_ranks",
         ),
         *("min_free_memory", "check", "env", "start_method", "timeout", "time_limit", "idle_limit"),
     ]

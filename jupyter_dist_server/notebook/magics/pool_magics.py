@@ -81,7 +81,16 @@ class PoolMagics(DistMagics):
         type=read_performance,
         help="scores of GPUs, such as 0=100,3=110; only these are used, the best first",
     )
-    @argument("--map", help="GPU of each rank, such as 0:3,1:0; node and GPU: n1:0,n1:1,n2:0")
+    @argument(
+        "--map",
+        help="GPU of each rank, or cpu, such as 0:3,1:0,2:cpu; node and GPU: n1:0,n1:1,n2:0",
+    )
+    @argument(
+        "--cpu-ranks",
+        type=int,
+        metavar="K",
+        help="the last K of the ranks run on the CPU, although there are GPUs",
+    )
     @argument(
         "--one-rank-per-gpu",
         "--exclusive",
@@ -149,6 +158,7 @@ class PoolMagics(DistMagics):
             %dist_init
             %dist_init -n 4
             %dist_init --num-ranks 2 --gpu-ids 0,3
+            %dist_init -n 4 --cpu-ranks 2
             %dist_init -n 2 --min-free-memory 20GiB --wait 600
             %dist_init -n 2 --time 2:00:00 --idle-limit 30m
             %dist_init --nodes 2 --ranks-per-node 4

@@ -19,7 +19,7 @@ from collections.abc import Collection
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from ..torch_internals import Make, begun_in, end_rpc, groups, wrap_gloo, wrap_maker
+from ..torch_internals import Make, begun_in, end_rpc, groups, groups_on_nccl, wrap_gloo, wrap_maker
 from .gloo_guard import Connection, GlooGuard, connections
 from .user_group import UserGroup, no_group
 
@@ -202,8 +202,7 @@ class ProcessGroup:
             return
         self._breaks += 1
         self.name = None
-        if "nccl" in self._backend:
-            self._abort()
+        self._abort()
         self._meeting.break_waits()
         self._guard.end_connecting()
         # The stores' too, also of programs without ours: `new_group` and `init_rpc` wait there.
@@ -214,9 +213,9 @@ class ProcessGroup:
                     sock.shutdown(socket.SHUT_RDWR)
 
     def _abort(self) -> None:
-        """Begin to abort all groups at once: NCCL waits in each for the others' work on the GPU."""
+        """Begin to abort all groups on NCCL: it waits in each for the others' work on the GPU."""
         aborting = {group: t for group, t in self._aborting.items() if t.is_alive()}
-        for group in groups():
+        for group in groups_on_nccl():
             if group not in aborting:
                 thread = threading.Thread(
                     target=_abort, args=(group,), name="NCCL's abort", daemon=True
