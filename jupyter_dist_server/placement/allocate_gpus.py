@@ -46,15 +46,23 @@ Tell = Callable[[str, InLine | None], None]
 
 
 class Allocator:
-    """Gets GPUs for one pool, which its record names to others; `read` reads NVML."""
+    """Gets GPUs for one pool, which its record names to others.
+
+    `read` reads NVML, and `lease` names the lease if the pool has one already.
+    """
 
     def __init__(
-        self, request: PoolRequest, record: PoolRecord, read: Read = read_gpu_state
+        self,
+        request: PoolRequest,
+        record: PoolRecord,
+        read: Read = read_gpu_state,
+        lease: str = "",
     ) -> None:
         self._request = request
         self._record = record
         self._queued = record.created
         self._read = read
+        self._lease = lease
         self._who = Leaseholder(
             pid=os.getpid(), pool=record.id, notebook=record.name, host=record.host
         )
@@ -267,7 +275,7 @@ class Allocator:
             uuids = [gpu.uuid for gpu in placement.used]
             if not uuids or not take:
                 return Allocation(placement)
-            lease = Lease.take(uuids, self._holder(), self._request.oversubscribe)
+            lease = Lease.take(uuids, self._holder(), self._request.oversubscribe, self._lease)
             self._board.close()
         if notice := owner_notice():
             placement = replace(placement, notices=(*placement.notices, notice))

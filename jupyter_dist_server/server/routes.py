@@ -50,6 +50,7 @@ ROUTES: list[tuple[str, type[Any]]] = [
     (_POOL, pool_handlers.PoolHandler),
     (_POOL + "/interrupt", pool_handlers.InterruptHandler),
     (_POOL + "/restart", pool_handlers.RestartHandler),
+    (_POOL + "/resize", pool_handlers.ResizeHandler),
     (_POOL + "/kill", pool_handlers.KillHandler),
     (_POOL + "/extend", pool_handlers.ExtendHandler),
     (_POOL + "/execute", execute.ExecuteHandler),

@@ -94,6 +94,18 @@ class Progress(msgspec.Struct):
     line: InLine | msgspec.UnsetType | None = msgspec.UNSET
 
 
+class Resizing(msgspec.Struct, frozen=True):
+    """A pool that is to have another number of ranks."""
+
+    num_ranks: int
+    reason: str = ""
+    """What it waits for."""
+    line: InLine | None = None
+    """Its place in line, if that is GPUs."""
+    failure: Reason | None = None
+    """Why it kept its size."""
+
+
 class PoolRecord(msgspec.Struct):
     """One pool; `version` grows with each change."""
 
@@ -129,6 +141,7 @@ class PoolRecord(msgspec.Struct):
     reason: Reason | None = None
     notices: list[str] = []
     progress: Progress = field(default_factory=Progress)
+    resizing: Resizing | None = None
     created: float = field(default_factory=time.time)
     started: float | None = None
     ended: float | None = None

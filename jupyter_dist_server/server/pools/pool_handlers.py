@@ -95,6 +95,18 @@ class RestartHandler(DistHandler):
         accept(self, pool)
 
 
+class ResizeHandler(DistHandler):
+    async def post(self, pool_id: str) -> None:
+        """Begin to have more or fewer ranks; the variables of those that stay are kept."""
+        await self.require("execute")
+        pool = self.manager.get(pool_id)
+        asked = PoolRequest.from_json(self.body(("num_ranks", "wait")))
+        if asked.num_ranks is None:
+            raise DistError("bad_request", "num_ranks is required, such as 4.", field="num_ranks")
+        await pool.resizer.resize(asked.num_ranks, asked.wait)
+        accept(self, pool)
+
+
 class KillHandler(DistHandler):
     async def post(self, pool_id: str) -> None:
         """Kill some ranks; their variables are lost, and the others keep running."""
