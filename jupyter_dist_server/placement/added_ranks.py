@@ -18,8 +18,12 @@ _BY_RULE = ("cycle", "free-memory", "performance")
 def request_for_more(
     pool: PoolFile, record: PoolRecord, count: int, wait: float | None
 ) -> PoolRequest | None:
-    """Return what to ask for `count` more ranks; `None` if the pool's ranks use no GPUs."""
-    if count <= 0 or not any(rank.gpu for rank in pool.ranks):
+    """Return what to ask for `count` more ranks; `None` if no GPU is to be asked for.
+
+    Ranks of a pool that share its GPUs go on to do so.
+    """
+    gpus = gpus_of(pool)
+    if count <= 0 or not gpus or len(set(gpus)) < len(gpus):
         return None
     environment = dict(os.environ)
     environment.pop(MASK, None)
@@ -29,13 +33,24 @@ def request_for_more(
     return PoolRequest(
         num_ranks=count,
         placement=record.placement if record.placement in _BY_RULE else None,
-        one_rank_per_gpu="nccl" in record.backend,
-        oversubscribe=record.leases == "shared" and "nccl" not in record.backend,
+        one_rank_per_gpu=record.leases != "shared",
+        oversubscribe=record.leases == "shared",
         force=pool.force,
         wait=wait,
         time_limit=limit,
         base_env=environment,
     )
+
+
+def gpus_of(pool: PoolFile) -> list[str]:
+    """Return the UUIDs of the GPUs of a pool's ranks."""
+    return [rank.gpu.uuid for rank in pool.ranks if rank.gpu]
+
+
+def as_before(pool: PoolFile, count: int) -> list[PlacedRank]:
+    """Return where `count` more ranks are that get no GPU of their own: where others are."""
+    period, size = max(1, len(set(gpus_of(pool)))), len(pool.ranks)
+    return [pool.ranks[rank % period] for rank in range(size, size + count)]
 
 
 def added_ranks(pool: PoolFile, placement: Placement) -> list[PlacedRank]:

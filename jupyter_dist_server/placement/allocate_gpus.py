@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 
@@ -48,7 +48,8 @@ Tell = Callable[[str, InLine | None], None]
 class Allocator:
     """Gets GPUs for one pool, which its record names to others.
 
-    `read` reads NVML, and `lease` names the lease if the pool has one already.
+    `read` reads NVML. For a pool that has GPUs already, these are `besides`, by UUID, and `lease`
+    names the lease of what is added.
     """
 
     def __init__(
@@ -57,12 +58,13 @@ class Allocator:
         record: PoolRecord,
         read: Read = read_gpu_state,
         lease: str = "",
+        besides: Collection[str] = (),
     ) -> None:
         self._request = request
         self._record = record
         self._queued = record.created
         self._read = read
-        self._lease = lease
+        self._lease, self._besides = lease, besides
         self._who = Leaseholder(
             pid=os.getpid(), pool=record.id, notebook=record.name, host=record.host
         )
@@ -165,12 +167,20 @@ class Allocator:
             if seen.no_answer and needs_gpus:
                 raise GpusUnknown(seen.inventory.fault)
             self._seen = seen
-            self._inventory = allowed(self._request, self._seen.inventory)
+            self._inventory = self._allowed(seen)
             leased = await asyncio.to_thread(holders, self._inventory)
             self._uses = in_use(replace(seen, inventory=self._inventory), leased)
             if not any(map(may_be_ending, foreign(self._request, self._uses).values())):
                 break
             await asyncio.sleep(0.3)
+
+    def _allowed(self, seen: GpuState) -> Inventory:
+        found = allowed(self._request, seen.inventory)
+        others = tuple(gpu for gpu in found.gpus if gpu.uuid not in self._besides)
+        if found.gpus and not others:
+            hint = "Start another pool with %dist_init -n if ranks may share GPUs."
+            raise DistError("not_enough_gpus", "The pool has all GPUs of this machine.", hint)
+        return replace(found, gpus=others)
 
     def _show(self) -> None:
         """Show our entry to all that wait, once it is known which GPUs there are."""
@@ -202,7 +212,7 @@ class Allocator:
 
     def why_unavailable(self, seen: GpuState) -> dict[str, str]:
         """Tell why GPUs are not available now, see `unavailable`; not for an event loop."""
-        self._seen, self._inventory = seen, allowed(self._request, seen.inventory)
+        self._seen, self._inventory = seen, self._allowed(seen)
         return self._unavailable(in_use(seen))
 
     def _unavailable(self, uses: Mapping[str, GpuUse]) -> dict[str, str]:

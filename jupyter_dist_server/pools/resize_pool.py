@@ -19,7 +19,7 @@ from ..common.protocol.offers import InLine
 from ..common.protocol.pool_file import PoolFile
 from ..common.protocol.pool_record import PoolRecord, PoolState, Resizing
 from ..common.rank_specs import MAX_RANKS
-from ..placement.added_ranks import added_ranks, request_for_more
+from ..placement.added_ranks import added_ranks, as_before, gpus_of, request_for_more
 from ..placement.allocate_gpus import Allocator
 from ..placement.new_pool_record import Allocation
 from ..placement.ranks_to_gpus import GpusTaken
@@ -52,12 +52,13 @@ class Resizer:
         request = request_for_more(pool, record, num_ranks - record.world_size, wait)
         allocator, allocation = None, None
         if request:
-            allocator = Allocator(request, record, lease=f"{record.id}-{record.generation}")
+            name = f"{record.id}-{record.generation}"
+            allocator = Allocator(request, record, lease=name, besides=gpus_of(pool))
             try:
                 allocation = await allocator.now()
-            except GpusTaken:
+            except GpusTaken as error:
                 if wait is None:
-                    raise
+                    raise _taken(error, record.world_size) from None
         self._pool.change(resizing=Resizing(num_ranks))
         self._waiting = self._tasks.add(self._resize(pool, num_ranks, allocator, allocation))
 
@@ -82,11 +83,9 @@ class Resizer:
         try:
             if allocator and not allocation:
                 allocation = await allocator.in_line(self._tell)
-            ranks = [*pool.ranks[:num_ranks]]
-            if allocation:
-                ranks += added_ranks(pool, allocation.placement)
-            while len(ranks) < num_ranks:  # on the CPU, as all of them
-                ranks.append(pool.ranks[-1])
+            more = num_ranks - len(pool.ranks)
+            new = added_ranks(pool, allocation.placement) if allocation else as_before(pool, more)
+            ranks = [*pool.ranks[:num_ranks], *new]
             self._tell("The ranks run a cell.", None)
             if await self._agent.link.acquire_lock(self._agent.link.closed):
                 try:
@@ -122,6 +121,13 @@ class Resizer:
                     f"Its log, {record.folder}/agent.log, may say why.",
                 )
             await self._pool.changed_since(record.version, max(left, patience.instant))
+
+
+def _taken(error: GpusTaken, size: int) -> DistError:
+    """Return the refusal of more ranks, with what can be done instead."""
+    free = next((len(offer.gpu_ids) for offer in error.offers if offer.kind == "free"), 0)
+    smaller = f", or grow to %dist_resize {size + free}" if free else ""
+    return DistError(error.code, error.message, f"Wait with --wait{smaller}.")
 
 
 def _check(record: PoolRecord, num_ranks: int) -> None:
