@@ -37,6 +37,8 @@ def can_reuse(request: PoolRequest, record: PoolRecord) -> bool:
     asked = {name: value for name, value in vars(request).items() if value != unsaid[name]}
     asked.pop("gpu_ids", None)
     asked.pop("map", None)
+    if asked.pop("min_ranks", None) and asked.get("num_ranks") == record.wanted_ranks:
+        asked.pop("num_ranks")
     asked.pop("cpu_ranks", None)
     return (
         record.state == "RUNNING"

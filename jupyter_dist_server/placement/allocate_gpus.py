@@ -201,7 +201,7 @@ class Allocator:
             self._record.id,
             name_of(os.getuid()),
             self._queued,
-            gpus=min(count or 1, len(chosen)),
+            gpus=min(asked.min_ranks or count or 1, len(chosen)),
             only=frozenset(gpu.uuid for gpu in chosen),
             limit=self._request.time_limit,
             share=0 if self._request.oversubscribe else None,

@@ -95,6 +95,7 @@ def new_record(request: PoolRequest) -> PoolRecord:
         name=_shown(request.name),
         world_size=request.num_ranks or len(request.map or ()),
         backend=request.backend or "",
+        wanted_ranks=request.num_ranks if request.min_ranks else None,
         placement=request.policy,
         node_map=request.node_map,
         time_limit=request.time_limit,

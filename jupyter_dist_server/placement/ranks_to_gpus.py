@@ -11,7 +11,7 @@ import msgspec
 from ..common.errors import DistError
 from ..common.protocol.offers import Offer
 from ..common.rank_specs import format_ranks
-from ..common.units import format_bytes, name_gpus
+from ..common.units import count_ranks, format_bytes, name_gpus
 from ..gpus.cuda_visible_devices import counts_differ, write_mask
 from ..gpus.inventory import NO_GPU, Gpu, Inventory
 from ..gpus.metrics import Samples
@@ -117,7 +117,7 @@ def place(
     samples = samples or {}
     wanted = candidates(request, inventory)
     refusals = _refusals(request, wanted, samples, unavailable or {})
-    why_first = None
+    why_first = few = None
     by_ids = request.policy in ("ids", "map")
     if by_ids:
         count = request.num_ranks or len(wanted)
@@ -128,16 +128,21 @@ def place(
         free = [gpu for gpu in wanted if gpu not in refusals]
         count = request.num_ranks or len(free)
         must_be_free = request.wait is not None or request.one_rank_per_gpu
+        if request.min_ranks and request.min_ranks <= len(free) < count:
+            few = f"{count_ranks(len(free))} of {count} started: so many GPUs are free."
+            count = len(free)
+        elif request.min_ranks:
+            must_be_free = True
         if not free:
             raise taken("No GPU is free: ", wanted, refusals)
         if len(free) < min(count, len(wanted)) and must_be_free:
             are = "is" if len(free) == 1 else "are"
-            few = f"Only {len(free)} of {len(wanted)} GPUs {are} free for {count} ranks: "
-            raise taken(few, wanted, refusals)
+            begin = f"Only {len(free)} of {len(wanted)} GPUs {are} free for {count} ranks: "
+            raise taken(begin, wanted, refusals)
         chosen, why_first = order(request, free, inventory, samples)
     gpus = tuple(chosen[rank % len(chosen)] for rank in range(count))
     _check_sharing(request, gpus)
-    notices = [*inventory.problems]
+    notices = [*inventory.problems, *filter(None, [few])]
     if refusals and not by_ids:
         notices.append(f"Not used: {_say(wanted, refusals)}.")
     if why_first:

@@ -126,7 +126,7 @@ class Resizer:
 def _taken(error: GpusTaken, size: int) -> DistError:
     """Return the refusal of more ranks, with what can be done instead."""
     free = next((len(offer.gpu_ids) for offer in error.offers if offer.kind == "free"), 0)
-    smaller = f", or grow to %dist_resize {size + free}" if free else ""
+    smaller = f", or add {free}: %dist_resize {size + free}" if free else ""
     return DistError(error.code, error.message, f"Wait with --wait{smaller}.")
 
 

@@ -94,6 +94,10 @@ export interface IPool {
   /** Why it failed, or was stopped as nobody came for it. */
   reason: IReason | null;
   world_size: number;
+  /** How many ranks were asked for, if fewer were enough to start with. */
+  wanted_ranks?: number | null;
+  /** How far it is, if it is to have another size. */
+  resizing?: IResizing | null;
   backend: string;
   placement: string;
   /** Plain sentences to show. */
@@ -110,6 +114,16 @@ export interface IPool {
   attachments: IAttachment[];
   generation: number;
   ranks: IRank[];
+}
+
+/** A pool that is to have another number of ranks. */
+export interface IResizing {
+  num_ranks: number;
+  /** What it waits for. */
+  reason: string;
+  line: IInLine | null;
+  /** Why it kept its size. */
+  failure: IReason | null;
 }
 
 /** Which ranks are replaced; all, if it says nothing. */

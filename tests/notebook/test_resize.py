@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,8 @@ from jupyter_dist_server.jobs.leases.lease import Lease, holders
 from ..environment import environment
 from ..fake_nvml.build import State
 from ..notebook_driver import Notebook, plain_notebook
+from ..server_driver import Server
+from ..waiting import wait_for
 
 SUM = "%%distributed\nt = torch.ones(1)\ndist.all_reduce(t)\nprint(int(t), world_size, kept)"
 
@@ -117,7 +121,7 @@ def test_a_pool_that_cannot_grow_stays_as_it_is(on_gpus: Notebook) -> None:
     with closing(lease(3)):
         refused = on_gpus.fails("%dist_resize 4")
         assert "Only 1 of 2 GPUs is free for 2 ranks: GPU 3 is leased by" in refused
-        assert "Wait with --wait, or grow to %dist_resize 3." in refused
+        assert "Wait with --wait, or add 1: %dist_resize 3." in refused
         waited = on_gpus.fails("%dist_resize 4 --wait 1")
         assert "Timed out after 1 s waiting for GPUs" in waited
     assert leased() == [0, 1]
@@ -181,3 +185,46 @@ def test_models_wrapped_before_are_named(on_gpus: Notebook) -> None:
 def test_what_cannot_be_is_refused(on_gpus: Notebook, options: str, message: str) -> None:
     assert message in on_gpus.fails(f"%dist_resize {options}")
     on_gpus.ok("%%distributed\nassert kept == rank + 10 and world_size == 2")
+
+
+def test_fewer_ranks_are_enough_to_start_with(kernel: Notebook) -> None:
+    with closing(lease(1, 2)):
+        refused = kernel.fails("%dist_init -n 4 --min-ranks 3")
+        assert "Only 2 of 4 GPUs are free for 4 ranks" in refused
+        started = kernel.ok("%dist_init -n 4 --min-ranks 2").shown
+        assert "2 ranks of 4 started: so many GPUs are free." in started
+        again = kernel.ok("%dist_init -n 4 --min-ranks 2").text
+        assert "This notebook's pool of 2 ranks is already running" in again
+    assert leased() == [0, 3]
+    kernel.ok("%dist_resize 4")
+    assert leased() == [0, 1, 2, 3]
+    kernel.ok("%dist_shutdown")
+
+
+def test_what_goes_with_no_least_number_is_refused(kernel: Notebook) -> None:
+    assert "is more than the number of ranks" in kernel.fails("%dist_init -n 2 --min-ranks 3")
+    refused = kernel.fails("%dist_init -n 2 -g 0,1 --min-ranks 1")
+    assert "does not go with “gpu_ids”" in refused and "--placement cycle" in refused
+
+
+def test_a_cell_that_runs_is_waited_for(new_notebook: Notebook, server: Server) -> None:
+    new_notebook.ok("%load_ext jupyter_dist_server\n%dist_init -n 2")
+    (found,) = re.findall(r"Pool (p-\w+):", new_notebook.ok("%dist_status").shown)
+
+    def pool() -> Any:
+        return server.api("GET", f"jupyter-dist/pools/{found}")
+
+    def resize() -> None:
+        server.api("POST", f"jupyter-dist/pools/{found}/resize", {"num_ranks": 3})
+        wait_for(lambda: pool()["resizing"]["reason"] == "The ranks run a cell.", "its turn")
+        new_notebook.interrupt()
+
+    new_notebook.run(
+        "%%distributed\nimport time\nprint('on', flush=True)\ntime.sleep(600)",
+        until=lambda result: "on" in result.text,
+        act=resize,
+    )
+    wait_for(lambda: pool()["resizing"] is None, "the end of the resize")
+    assert pool()["world_size"] == 3
+    new_notebook.ok("%%distributed\nassert world_size == 3")
+    new_notebook.ok("%dist_shutdown")

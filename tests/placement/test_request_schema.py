@@ -27,6 +27,7 @@ NOT_OFFERED = {
     "node_python": "for magics and scripts only",
     "performance": "for magics and scripts only",
     "map": "for magics and scripts only",
+    "min_ranks": "for magics and scripts only",
     "force": "overrides are for code, where readers see them",
     "kernel_id": "the form knows the notebook",
     "name": "the form knows its path",

@@ -125,6 +125,8 @@ class PoolRecord(msgspec.Struct):
     """Seconds after which it is stopped if no cell runs, and its GPUs do nothing."""
     idle_since: float | None = None
     """Since when that is so; `None` in the first minute."""
+    wanted_ranks: int | None = None
+    """How many ranks were asked for, if fewer were enough to start with."""
     leases: str | None = None
     """How its GPUs are leased: ``exclusive`` or ``shared``; `None` if it has none."""
     folder: str = ""

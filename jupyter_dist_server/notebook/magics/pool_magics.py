@@ -84,6 +84,12 @@ class PoolMagics(DistMagics):
         help="GPU of each rank, or cpu, such as 0:3,1:0,2:cpu; node and GPU: n1:0,n1:1,n2:0",
     )
     @argument(
+        "--min-ranks",
+        type=int,
+        metavar="K",
+        help="start with K or more ranks if fewer than -n GPUs are free",
+    )
+    @argument(
         "--cpu-ranks",
         type=int,
         metavar="K",

@@ -38,6 +38,8 @@ class PoolRequest:
     """The node of each rank, and its GPU there."""
     node_python: str = ""
     """The interpreter on other machines; empty is `python`."""
+    min_ranks: int | None = None
+    """Number of ranks to start with if there are not enough free GPUs for all."""
     cpu_ranks: int | None = None
     """Number of ranks on the CPU: the last ones. The others get GPUs."""
     gpu_ids: tuple[GpuId, ...] | None = None
@@ -164,6 +166,8 @@ def _check_together(request: PoolRequest) -> None:
     if request.map and request.gpu_ids:
         raise bad_field("gpu_ids", "The map already chooses the GPUs.", "Omit one of them.")
     check_over_nodes(vars(request))
+    if request.min_ranks:
+        _check_min_ranks(request)
     if request.map and request.cpu_ranks:
         message = "The map already says which ranks run on the CPU."
         raise bad_field("cpu_ranks", message, "Omit one of them.")
@@ -180,3 +184,15 @@ def _check_together(request: PoolRequest) -> None:
     if request.map and request.num_ranks not in (None, len(request.map)):
         have = f"{len(request.map)} rank{'s' if len(request.map) > 1 else ''}"
         raise bad_field("map", f"The map has {have}, but the pool has {request.num_ranks}.")
+
+
+def _check_min_ranks(request: PoolRequest) -> None:
+    if (request.num_ranks or 0) < (request.min_ranks or 0):
+        message = (
+            f"The least number of ranks, {request.min_ranks}, is more than the number of ranks."
+        )
+        raise bad_field("min_ranks", message, "-n is the number of ranks that is wanted.")
+    for name in ("cpu_ranks", "oversubscribe", *(["gpu_ids"] if request.policy == "ids" else [])):
+        if getattr(request, name):
+            hint = "Omit one of them." if name != "gpu_ids" else "Add --placement cycle."
+            raise bad_field("min_ranks", f"“min_ranks” does not go with “{name}”.", hint)
