@@ -205,7 +205,7 @@ $(INSTALLED): pyproject.toml package.json $(CONSTRAINTS)
 	  { echo "$(PYTHON) must be Python 3.10 or newer with venv (on Debian: python3-venv)." >&2; exit 1; }
 	@command -v node > /dev/null || { echo "Node.js is missing." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	pip install -q --no-compile -c $(CONSTRAINTS) editables hatchling hatch-jupyter-builder hatch-nodejs-version jupyter-builder
+	pip install -q --no-compile -c $(CONSTRAINTS) editables hatchling hatch-fancy-pypi-readme hatch-jupyter-builder hatch-nodejs-version jupyter-builder
 	rm -rf $(VENV)/share/jupyter/labextensions/jupyter-dist-server
 	SKIP_JUPYTER_BUILDER=1 pip install -q --no-compile -c $(CONSTRAINTS) --no-build-isolation -e ".[torch,test]"
 	touch $@
