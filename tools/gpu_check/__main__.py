@@ -30,7 +30,7 @@ CHECKS: dict[str, Check] = {
     "tests": devices.tests,
 }
 """The longest comes last: it takes what time is left."""
-_LONGEST = 4000
+_LONGEST = 1000
 """Characters of an error that are shown."""
 
 
@@ -44,13 +44,12 @@ def main() -> int:
     names = options.only.split(",") if options.only else list(CHECKS)
     if unknown := [name for name in names if name not in CHECKS]:
         parser.error(f"There is no check {unknown[0]}. There are: {', '.join(CHECKS)}.")
-    end = time.monotonic() + options.limit
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="gpu-check-") as folder:
-        machine = find_machine(Path(folder))
+        machine = find_machine(Path(folder), time.monotonic() + options.limit)
         print(machine.told(), flush=True)
         for name in names:
-            outcomes.append(_run(name, CHECKS[name], machine, end))
+            outcomes.append(_run(name, CHECKS[name], machine))
             one = outcomes[-1]
             print(f"{one.name}: {one.result} ({one.seconds:.1f} s) {one.reason}", flush=True)
             # After each, so that the page is there if the machine goes.
@@ -62,13 +61,12 @@ def main() -> int:
     return 1 if failed or not machine.has_cuda else 0
 
 
-def _run(name: str, check: Check, machine: Machine, end: float) -> Outcome:
+def _run(name: str, check: Check, machine: Machine) -> Outcome:
     begun = time.monotonic()
-    left = end - begun
     try:
-        if left < 10:
+        if machine.seconds_left() < 10:
             raise NotRun("The time limit was over.")
-        figures = check(machine, left)
+        figures = check(machine)
     except NotRun as reason:
         return Outcome(name, "not run", reason=str(reason))
     except Exception as error:  # any fault of a check is its result

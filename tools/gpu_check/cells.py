@@ -50,7 +50,7 @@ more = torch.empty(free, dtype=torch.uint8, device=device)
 _WHY = re.compile(r"^.*Rank 1 has not begun it.*$", re.MULTILINE)
 
 
-def start(machine: Machine, left: float) -> Figures:
+def start(machine: Machine) -> Figures:
     """Measure from `%dist_init` to the end of the first cell, twice."""
     need_cuda(machine)
     with machine.notebook() as notebook:
@@ -85,7 +85,7 @@ def _example(machine: Machine, name: str) -> tuple[str, demo.Pools]:
     return "\n".join(shown), pools
 
 
-def quickstart(machine: Machine, left: float) -> Figures:
+def quickstart(machine: Machine) -> Figures:
     """Run the notebook on two ranks, which share a GPU if there is one only."""
     shown, pools = _example(machine, "quickstart")
     demo.check(pools, ranks=2)
@@ -93,7 +93,7 @@ def quickstart(machine: Machine, left: float) -> Figures:
     return {"ranks": "2", "devices": ", ".join(devices)}
 
 
-def ddp_digits(machine: Machine, left: float) -> Figures:
+def ddp_digits(machine: Machine) -> Figures:
     """Train with DDP: on NCCL, with a rank for each GPU."""
     shown, pools = _example(machine, "ddp_digits")
     ranks = len(machine.gpus) or 2
@@ -108,7 +108,7 @@ def ddp_digits(machine: Machine, left: float) -> Figures:
     }
 
 
-def profile(machine: Machine, left: float) -> Figures:
+def profile(machine: Machine) -> Figures:
     """Profile eight steps of a model."""
     with machine.notebook() as notebook:
         notebook.ok("%dist_init -n 1", timeout=CELL)
@@ -154,12 +154,12 @@ def _hang(machine: Machine, options: str, backend: str) -> Figures:
     }
 
 
-def hang(machine: Machine, left: float) -> Figures:
+def hang(machine: Machine) -> Figures:
     """Let a rank wait for another on gloo; both share the first GPU, if there is one."""
     return _hang(machine, f"--gpu-ids {machine.gpus[0].index}" if machine.gpus else "", "gloo")
 
 
-def hang_nccl(machine: Machine, left: float) -> Figures:
+def hang_nccl(machine: Machine) -> Figures:
     """Let a rank wait for another on NCCL."""
     need_cuda(machine)
     need(len(machine.gpus) > 1, "NCCL needs two GPUs for two ranks.")
@@ -167,7 +167,7 @@ def hang_nccl(machine: Machine, left: float) -> Figures:
     return _hang(machine, f"--gpu-ids {first},{second}", "nccl")
 
 
-def links(machine: Machine, left: float) -> Figures:
+def links(machine: Machine) -> Figures:
     """Measure all_reduce between all GPUs."""
     need_cuda(machine)
     need(len(machine.gpus) > 1, "There is only one GPU.")
@@ -177,14 +177,15 @@ def links(machine: Machine, left: float) -> Figures:
     return {"%dist_links": "<br>".join(line for line in shown.splitlines() if line.strip())}
 
 
-def memory(machine: Machine, left: float) -> Figures:
+def memory(machine: Machine) -> Figures:
     """Run out of memory."""
     need_cuda(machine)
     with machine.notebook() as notebook:
         notebook.ok("%dist_init -n 1", timeout=CELL)
         result = notebook.run(f"%%distributed{_FILL}", timeout=CELL)
         said = re.search(r"torch had allocated [\d.]+ GiB of [\d.]+ GiB on the GPU", result.error)
-        holds(said and "half" in result.error, f"The error does not say enough: {result.error}")
+        named = re.search(r"asked for .+ hold .*half", result.error)
+        holds(said and named, f"The error does not say enough: {result.error}")
         notebook.ok("%%distributed\nassert half.numel()", timeout=CELL)
     return {"error after": f"{result.seconds:.1f} s", "it says": said[0] if said else ""}
 
@@ -204,7 +205,7 @@ def _stop(notebook: Notebook) -> float:
     return time.monotonic() - times[0]
 
 
-def stop(machine: Machine, left: float) -> Figures:
+def stop(machine: Machine) -> Figures:
     """Press Stop in an endless loop of CUDA kernels; variables stay."""
     need_cuda(machine)
     with machine.notebook() as notebook:
@@ -216,6 +217,6 @@ def stop(machine: Machine, left: float) -> Figures:
     return {"Stop to the end of the cell": f"{statistics.median(ms):.0f} ms, at most {max(ms):.0f}"}
 
 
-def park(machine: Machine, left: float) -> Figures:
+def park(machine: Machine) -> Figures:
     """Park a pool and resume it; not there yet."""
     raise NotRun("This version cannot park pools.")

@@ -24,7 +24,7 @@ while True:
 """
 
 
-def lease(machine: Machine, left: float) -> Figures:
+def lease(machine: Machine) -> Figures:
     """Let two notebooks want the same GPU."""
     need(machine.gpus, machine.inventory.reason or "There is no GPU.")
     start = f"%dist_init -n 1 --gpu-ids {machine.gpus[0].index}"
@@ -40,7 +40,7 @@ def lease(machine: Machine, left: float) -> Figures:
     }
 
 
-def telemetry(machine: Machine, left: float) -> Figures:
+def telemetry(machine: Machine) -> Figures:
     """Compare our values with those of nvidia-smi, on a busy GPU."""
     need(shutil.which("nvidia-smi"), "There is no nvidia-smi.")
     need_cuda(machine)
@@ -69,9 +69,10 @@ def telemetry(machine: Machine, left: float) -> Figures:
     return {name: f"{here:g} (nvidia-smi: {there:g})" for name, here, there, _ in rows}
 
 
-def tests(machine: Machine, left: float) -> Figures:
+def tests(machine: Machine) -> Figures:
     """Run all tests that need a GPU."""
     need_cuda(machine)
+    left = machine.seconds_left()
     report = machine.folder / "junit.xml"
     command = [sys.executable, "-m", "pytest", "-m", "gpu", f"--junitxml={report}", "-q"]
     try:

@@ -8,6 +8,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,8 @@ class Machine:
     """What the checks run on, and where they put their files."""
 
     folder: Path
+    end: float
+    """When the checks should have ended, by `time.monotonic`."""
     inventory: Inventory
     torch: str
     has_cuda: bool
@@ -46,6 +49,10 @@ class Machine:
     def gpus(self) -> list[Gpu]:
         """Whole GPUs."""
         return [gpu for gpu in self.inventory.gpus if gpu.mig is None]
+
+    def seconds_left(self) -> float:
+        """Return how long checks may still take."""
+        return self.end - time.monotonic()
 
     def environment(self, **variables: str) -> dict[str, str]:
         """Return an environment for one server or kernel; leases are those of the machine."""
@@ -80,12 +87,12 @@ class Machine:
         return f"{date.today()}, {_commit()}: {named}, {', '.join(filter(None, software))}."
 
 
-def find_machine(folder: Path) -> Machine:
+def find_machine(folder: Path, end: float) -> Machine:
     """Ask the driver and torch."""
     found = asyncio.run(read_gpu_state()).inventory
     ask = [sys.executable, "-c", _ASK_TORCH]
     said = subprocess.run(ask, capture_output=True, text=True, check=True, timeout=120)
-    return Machine(folder, found, *json.loads(said.stdout))
+    return Machine(folder, end, found, *json.loads(said.stdout))
 
 
 def _commit() -> str:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from .machine import Machine
 
 Figures = dict[str, str]
-Check = Callable[[Machine, float], Figures]
-"""Does something that a user does; given the seconds that are left. It raises if it goes wrong."""
+Check = Callable[[Machine], Figures]
+"""Does something that a user does, and raises if it goes wrong."""
 
 CELL = 120.0
 """Seconds that a cell may take."""
