@@ -259,7 +259,7 @@ class Agent:
             try:
                 config = resized(self.config, order.ranks)
                 if self.stopping:
-                    raise DistError("pool_ended", POOL_ENDED)
+                    raise DistError("not_resized", POOL_ENDED)
                 rewrite_config(self.folder, config)
             except DistError as error:
                 _LOG.error("The pool was not resized: %s", error)

@@ -135,14 +135,14 @@ async def test_who_stops_a_cell_breaks_the_group_that_it_used(
 async def test_a_stale_order_to_meet_is_not_obeyed(tmp_path: Path) -> None:
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         (before,) = await groups(client)
-        order = RegroupRequest("late", generation=1, until=time.time() - 1)
+        order = RegroupRequest("late", generation=1, world_size=2, until=time.time() - 1)
         await client.request(order, RegroupReply, timeout=PATIENCE)
         assert await groups(client) == {before}
 
 
 async def test_a_rank_that_nobody_meets_gives_up_and_the_next_try_succeeds(tmp_path: Path) -> None:
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
-        order = RegroupRequest("alone", generation=1, until=time.time() + 5)
+        order = RegroupRequest("alone", generation=1, world_size=2, until=time.time() + 5)
         alone = await client.request(order, RegroupReply, [0], timeout=PATIENCE)
         assert "here/1" in alone[0].failure
         client.group.suspect = True
@@ -153,7 +153,9 @@ async def test_a_rank_that_comes_when_another_has_given_up_gives_up_too(tmp_path
     """It would wait in torch for half an hour, and run no cell; nobody could see why."""
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         for rank, seconds in ((1, 0.5), (0, 60.0)):
-            order = RegroupRequest("missed", generation=1, until=time.time() + seconds)
+            order = RegroupRequest(
+                "missed", generation=1, world_size=2, until=time.time() + seconds
+            )
             replies = await client.request(order, RegroupReply, [rank], timeout=PATIENCE)
             assert replies[rank].failure
         client.group.suspect = True
@@ -166,7 +168,7 @@ async def test_a_rank_that_waits_in_torch_is_freed_once_others_give_up(tmp_path:
         pool_store = "get_ipython().kernel.group._meeting._current"
         seen = f"store = dist.PrefixStore('jupyter_dist/alone', {pool_store})\n"
         await text_of(client, f"{seen}store.set('here/1', '')", 1)
-        order = RegroupRequest("alone", generation=1, until=time.time() + PATIENCE)
+        order = RegroupRequest("alone", generation=1, world_size=2, until=time.time() + PATIENCE)
         (waits,) = client.begin(order.kind, order.content, [0], channel="shell").values()
         while None not in await groups(client):  # until it has left the old one
             pass
@@ -178,7 +180,7 @@ async def test_a_rank_that_waits_in_torch_is_freed_once_others_give_up(tmp_path:
 async def test_an_interrupt_does_not_keep_a_rank_from_meeting_the_others(tmp_path: Path) -> None:
     """gloo on the others would wait for it, for hours."""
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
-        order = RegroupRequest("met", generation=1, until=time.time() + PATIENCE)
+        order = RegroupRequest("met", generation=1, world_size=2, until=time.time() + PATIENCE)
         (waits,) = client.begin(order.kind, order.content, [0], channel="shell").values()
         while None not in await groups(client):  # until it has left the old one
             pass

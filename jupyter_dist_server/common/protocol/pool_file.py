@@ -13,7 +13,7 @@ from .node_addresses import CurveKeys, PoolNode
 from .pool_record import PoolRecord
 
 CONFIG = "pool.json"
-VERSION = 4
+VERSION = 5
 """Version of this file and of messages of agents and ranks; incremented at incompatible changes."""
 
 
