@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from jupyter_dist_server.common.files.shared_folder import FOLDER
@@ -22,6 +23,7 @@ from ..notebook_driver import Notebook, plain_notebook
 from ..server_driver import Server
 from ..waiting import wait_for
 
+MACHINE = Inventory(tuple(Gpu(i, f"GPU-fake-{i}", "", 0, "", "") for i in range(4)))
 SUM = "%%distributed\nt = torch.ones(1)\ndist.all_reduce(t)\nprint(int(t), world_size, kept)"
 
 
@@ -87,8 +89,7 @@ def on_gpus(kernel: Notebook) -> Iterator[Notebook]:
 
 def leased() -> list[int]:
     """Return the GPUs that somebody leases."""
-    inventory = Inventory(tuple(Gpu(i, f"GPU-fake-{i}", "", 0, "", "") for i in range(4)))
-    return [int(uuid[-1]) for uuid in sorted(holders(inventory))]
+    return [int(uuid[-1]) for uuid in sorted(holders(MACHINE))]
 
 
 MASKS = "%%distributed\nimport os\nprint(gpu_id, os.environ['CUDA_VISIBLE_DEVICES'])"
@@ -228,3 +229,40 @@ def test_a_cell_that_runs_is_waited_for(new_notebook: Notebook, server: Server) 
     assert pool()["world_size"] == 3
     new_notebook.ok("%%distributed\nassert world_size == 3")
     new_notebook.ok("%dist_shutdown")
+
+
+def agent() -> psutil.Process:
+    """Return the pool's agent, which leases GPU 0."""
+    pid = holders(MACHINE)["GPU-fake-0"].pid
+    assert pid
+    return psutil.Process(pid)
+
+
+def test_a_rank_that_dies_as_it_joins_can_be_replaced(on_gpus: Notebook) -> None:
+    def new_rank() -> psutil.Process | None:
+        return next((one for one in agent().children() if one.name() == "dist-rank-3"), None)
+
+    def kill() -> None:
+        wait_for(new_rank, "the new rank").kill()
+
+    on_gpus.run(
+        "%dist_resize 4", until=lambda result: "Ranks start or end." in result.shown, act=kill
+    )
+    state = on_gpus.ok("%dist_status").shown
+    assert "4 ranks" in state
+    on_gpus.ok("%dist_restart --ranks 3")
+    on_gpus.ok("%%rank 2-3\nkept = rank + 20")
+    assert said(on_gpus, SUM) == ["[0] 4 4 10", "[1] 4 4 11", "[2] 4 4 22", "[3] 4 4 23"]
+    assert leased() == [0, 1, 2, 3]
+
+
+def test_an_agent_that_dies_meanwhile_leaves_nothing(on_gpus: Notebook) -> None:
+    failed = on_gpus.run(
+        "%dist_resize 4",
+        until=lambda result: "Ranks start or end." in result.shown,
+        act=lambda: agent().kill(),
+    )
+    assert failed.status == "error", failed.shown
+    wait_for(lambda: leased() == [], "the end of the leases")
+    on_gpus.ok("%dist_init -n 2")
+    on_gpus.ok("%%distributed\nassert world_size == 2")
