@@ -42,14 +42,22 @@ PAGES = [
 WRITTEN_BY_PROGRAMS = {"cli", "hang-messages", "rest-reference"}
 
 
+WAIT = re.compile("^> (Rank 0 waits .*)$", re.MULTILINE)
+"""What a page says that the output of its cells says."""
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_cells_of_a_page_run_in_order(page: str, new_notebook: Notebook) -> None:
     shown: list[str] = []
+    messages = ""
     for language, code in blocks(page, "python", "text"):
         if language == "python":
-            shown = new_notebook.ok(code, timeout=PATIENCE).lines
+            result = new_notebook.ok(code, timeout=PATIENCE)
+            shown, messages = result.lines, f"{messages}{result.messages}"
         else:
             assert shown == code.splitlines()
+    for sentence in WAIT.findall((ROOT / page).read_text()):
+        assert sentence in messages
 
 
 def test_pages_are_short() -> None:
