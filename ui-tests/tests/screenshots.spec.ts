@@ -37,6 +37,26 @@ while True:
         optimizer.zero_grad(); loss.backward(); optimizer.step()
     time.sleep(0.04 * rank)  # as if their GPUs were not equally fast`;
 
+const LATE = `%%distributed
+import time
+
+if rank == 3:
+    time.sleep(60)
+dist.barrier()`;
+
+const SLOW = `%%distributed --profile
+import time
+from torch.profiler import record_function
+
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(8):
+    with record_function("data"):
+        time.sleep(0.03 if rank == 2 else 0)
+    model(torch.ones(8, 64)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()`;
+
 test.use(LOOK);
 
 // Pictures need no quick machine.
@@ -81,5 +101,41 @@ test.describe('on a pretend machine', () => {
     await timeline.getByLabel('GPUs', { exact: true }).selectOption('All GPUs');
     await expect(timeline.getByRole('img', { name: /^GPU 7/ })).toBeVisible();
     await draw(page, 'timeline', timeline);
+  });
+
+  test.describe('in a low window', () => {
+    test.use({ viewport: { width: 1280, height: 720 } });
+
+    test('ranks that wait for another one', async ({
+      page,
+      panel,
+      notebooks
+    }) => {
+      await notebooks.open('late.ipynb', [INIT, LATE]);
+      await tidy(page);
+      await notebooks.run(0);
+      await panel.expectRunning(4);
+      await notebooks.run(1);
+      await expect(notebooks.output(1)).toContainText('Rank 3 has not begun');
+      await expect(panel.pool).toContainText('Rank 3 has not joined');
+      await draw(page, 'hang');
+      await panel.pool
+        .getByRole('button', { name: 'Interrupt' })
+        .first()
+        .click();
+      await panel.expectRunning(4);
+    });
+
+    test('a profiled cell', async ({ page, panel, notebooks }) => {
+      await notebooks.open('slow.ipynb', [INIT, SLOW]);
+      await tidy(page);
+      await notebooks.run(0);
+      await panel.expectRunning(4);
+      await notebooks.run(1);
+      const trace = notebooks.output(1).getByText('Open in Perfetto');
+      await expect(trace).toBeVisible();
+      await trace.scrollIntoViewIfNeeded();
+      await draw(page, 'profile');
+    });
   });
 });
