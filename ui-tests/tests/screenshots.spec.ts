@@ -2,6 +2,9 @@
  * Draws the pictures of the documentation: `jlpm screenshots`, or `make screenshots`.
  */
 
+import { readFileSync } from 'fs';
+import { resolve } from 'path';
+
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { draw, LOOK, tidy } from './pictures';
 import { expect, test } from './support';
@@ -57,10 +60,34 @@ for _ in range(8):
     optimizer.step()
     optimizer.zero_grad()`;
 
+const GET_STARTED = resolve(__dirname, '../../docs/get-started.md');
+
 test.use(LOOK);
 
 // Pictures need no quick machine.
 test.describe.configure({ timeout: 300_000 });
+
+test('the cells of “Get started”, on the CPU', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  const blocks = readFileSync(GET_STARTED, 'utf8').matchAll(
+    /^```python\n(.*?)\n```$/gms
+  );
+  const cells = [...blocks].map(([, code]) => code);
+  const late = cells.findIndex(code => code.includes('time.sleep'));
+  await notebooks.open('Untitled.ipynb', cells.slice(0, late + 1));
+  await tidy(page);
+  for (let cell = 0; cell < late; cell++) {
+    await notebooks.run(cell);
+    await panel.expectRunning(2);
+  }
+  await notebooks.run(late);
+  await expect(notebooks.output(late)).toContainText('Rank 1 has not begun');
+  await expect(panel.pool).toContainText('Rank 1 has not joined');
+  await draw(page, 'get-started');
+});
 
 test.describe('on a pretend machine', () => {
   test.use({
