@@ -23,10 +23,12 @@
 #   make ui-test-oldest   runs the browser tests in the oldest JupyterLab allowed; needs Python 3.10
 #   make fuzz   sends 10,000 made-up requests and 2,000 hostile frames to a server, and shows what holds it up
 #   make gpu-test   tests what needs an NVIDIA GPU, on a machine that has one
+#   make gpu-check   does on a GPU what needs one, in 10 minutes, and writes gpu-check.md with figures
 #   make ray-test   installs Ray, and tests pools on several nodes of it; needs root
 #   make test-hub   installs JupyterHub, and tests the servers of two local users; needs root
 #   make test-libraries   installs Accelerate, Transformers, Lightning, JAX and so on, and tests them on ranks
 #   make docs   builds the site of the documentation in the folder site; needs Python 3.11
+#   make check-release   builds in dist what a release publishes, and checks it as PyPI does
 #   make wheel-test   builds the wheel, and tries it in an environment without Node.js and torch
 #   make clean  removes all that was built or installed here
 
@@ -41,6 +43,7 @@ PLAYWRIGHT_OPTIONS ?=
 LAB_OPTIONS ?=
 BENCH_OPTIONS ?=
 SOAK_OPTIONS ?=
+GPU_CHECK_OPTIONS ?=
 
 # A shell other than the default one makes every recipe see the PATH below, on macOS too.
 SHELL := /bin/bash
@@ -61,7 +64,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help environment demo lab lab-fake fuzz gpu-test ray-test test-hub test-libraries bench bench-peers bench-telemetry bench-front-end bench-cluster bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest test-colab test-ipykernel ui-test-oldest lint types py-test ts-test ui-test wheel-test docs clean
+.PHONY: help environment demo lab lab-fake fuzz gpu-test gpu-check ray-test test-hub test-libraries bench bench-peers bench-telemetry bench-front-end bench-cluster bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest test-colab test-ipykernel ui-test-oldest lint types py-test ts-test ui-test check-release wheel-test docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -142,6 +145,9 @@ fuzz: $(INSTALLED)
 gpu-test: $(INSTALLED)
 	pytest -m gpu $(PYTEST_OPTIONS) tests/gpus tests/pools
 
+gpu-check: $(INSTALLED)
+	python -m tools.gpu_check $(GPU_CHECK_OPTIONS)
+
 # Ray is no dependency of ours.
 ray-test: $(INSTALLED)
 	pip install -q --no-compile -c $(CONSTRAINTS) "ray==2.60.*"
@@ -189,6 +195,13 @@ bench-front-end: $(LINKED) $(UI_MODULES)
 screenshots: $(LINKED) $(UI_MODULES)
 	source tools/chromium.sh && cd ui-tests && jlpm screenshots
 
+# Twine is no dependency of ours.
+check-release: $(INSTALLED) $(FRONT_END)
+	pip install -q --no-compile "twine==7.*"
+	rm -rf dist
+	PIP_CONSTRAINT=$(abspath $(CONSTRAINTS)) python -m build
+	twine check --strict dist/*
+
 wheel-test: $(INSTALLED) $(FRONT_END)
 	pytest -m wheel $(PYTEST_OPTIONS) tests/test_wheel.py
 
@@ -210,7 +223,7 @@ $(INSTALLED): pyproject.toml package.json $(CONSTRAINTS)
 	  { echo "$(PYTHON) must be Python 3.10 or newer with venv (on Debian: python3-venv)." >&2; exit 1; }
 	@command -v node > /dev/null || { echo "Node.js is missing." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	pip install -q --no-compile -c $(CONSTRAINTS) editables hatchling hatch-jupyter-builder hatch-nodejs-version jupyter-builder
+	pip install -q --no-compile -c $(CONSTRAINTS) editables hatchling hatch-fancy-pypi-readme hatch-jupyter-builder hatch-nodejs-version jupyter-builder
 	rm -rf $(VENV)/share/jupyter/labextensions/jupyter-dist-server
 	SKIP_JUPYTER_BUILDER=1 pip install -q --no-compile -c $(CONSTRAINTS) --no-build-isolation -e ".[torch,test]"
 	touch $@

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from .notebook.custom_placement import Place
     from .notebook.python_api import NotebookPool
 
+    __version__: str
+else:  # type checkers would take every name for one of ours
 
-def __getattr__(name: str) -> str:
-    if name == "__version__":
-        from .common.version import version
+    def __getattr__(name: str) -> str:
+        if name == "__version__":
+            from .common.version import version
 
-        return version()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return version()
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _jupyter_labextension_paths() -> list[dict[str, str]]:

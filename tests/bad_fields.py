@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 BAD_FIELDS: dict[str, list[Any]] = {
+    "min_ranks": [0, -1, 1.5, "2", True],
+    "cpu_ranks": [0, -1, 1.5, "2", True],
     "num_ranks": [0, -1, 1025, 1.5, "2", True, 10**400],
     "nodes": [0, 1.5, "2", True],
     "engine": ["mpi", 1, []],

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import email
 import json
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from email.message import Message
 from pathlib import Path
 
 import pytest
+from readme_renderer import markdown
 
 from .built_wheel import CONSTRAINTS, ROOT, build_wheel
 from .environment import environment, tagged
@@ -17,7 +21,9 @@ from .result import ANSI
 
 pytestmark = [pytest.mark.wheel, pytest.mark.timeout(600)]
 
-VERSION = json.loads((ROOT / "package.json").read_text())["version"]
+PACKAGE = json.loads((ROOT / "package.json").read_text())
+VERSION = PACKAGE["version"]
+REPOSITORY = PACKAGE["repository"]["url"].removesuffix(".git")
 LAB_EXTENSION = "share/jupyter/labextensions/jupyter-dist-server"
 
 # Runs in the clean environment: prints what the cells of a kernel end with.
@@ -69,6 +75,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def metadata(wheel: Path) -> Message:
+    """Return what PyPI reads."""
+    with zipfile.ZipFile(wheel) as file:
+        text = file.read(f"jupyter_dist_server-{VERSION}.dist-info/METADATA").decode()
+    return email.message_from_string(text)
+
+
+@pytest.fixture(scope="module")
 def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """Return the clean environment."""
     return Environment(tmp_path_factory.mktemp("clean"), wheel)
@@ -81,6 +95,8 @@ def test_the_wheel_holds_all_that_is_needed(wheel: Path) -> None:
         path.relative_to(ROOT).as_posix() for path in ROOT.glob("jupyter_dist_server/**/*.py")
     }
     needed |= {
+        "jupyter_dist_server/py.typed",
+        f"jupyter_dist_server-{VERSION}.dist-info/licenses/LICENSE",
         f"{data}/{LAB_EXTENSION}/install.json",
         f"{data}/{LAB_EXTENSION}/package.json",
         f"{data}/{LAB_EXTENSION}/static/style.js",
@@ -104,6 +120,55 @@ def test_the_wheel_holds_nothing_else(wheel: Path) -> None:
     parts = {part for name in names for part in name.split("/")}
     assert parts.isdisjoint({"node_modules", "src", "tests", "tools", "ui-tests"})
     assert not [name for name in names if name.endswith((".ts", ".tsx", ".tsbuildinfo"))]
+
+
+def test_the_metadata_is_that_of_package_json(metadata: Message) -> None:
+    assert metadata["Version"] == VERSION
+    assert metadata["Summary"] == PACKAGE["description"]
+    assert metadata["Author"] == PACKAGE["author"]
+    assert metadata["License-Expression"] == PACKAGE["license"]
+    assert sorted(metadata["Keywords"].split(",")) == sorted(PACKAGE["keywords"])
+    urls = dict(text.split(", ") for text in metadata.get_all("Project-URL", []))
+    assert urls == {
+        "Homepage": PACKAGE["homepage"],
+        "Bug Tracker": PACKAGE["bugs"]["url"],
+        "Repository": PACKAGE["repository"]["url"],
+    }
+    assert {
+        "Environment :: GPU :: NVIDIA CUDA",
+        "Framework :: IPython",
+        "Framework :: Jupyter :: JupyterLab :: Extensions :: Prebuilt",
+        "Typing :: Typed",
+    } <= set(metadata.get_all("Classifier", []))
+    assert "jupyter-server<3,>=2.14" in metadata.get_all("Requires-Dist", [])
+
+
+def test_pictures_and_links_of_the_readme_lead_to_the_tag_on_pypi(metadata: Message) -> None:
+    page = markdown.render(metadata.get_payload(), variant="GFM")  # as PyPI does
+    assert page
+    found = re.findall(r'(src|srcset|href)="([^"]*)"', page)
+    raw = f"{REPOSITORY.replace('github.com', 'raw.githubusercontent.com')}/v{VERSION}/"
+    starts = {"src": raw, "srcset": raw, "href": f"{REPOSITORY}/blob/v{VERSION}/"}
+    ours = [
+        (kind, url) for kind, url in found if REPOSITORY.removeprefix("https://github.com") in url
+    ]
+    assert {"src", "href"} <= {kind for kind, _ in ours}
+    for kind, url in ours:
+        path = url.removeprefix(starts[kind]).partition("#")[0]
+        assert (ROOT / path).is_file(), url
+    for _, url in set(found) - set(ours):
+        assert url.startswith(("https://", "#")), url
+
+
+def test_a_type_checker_reads_our_types(clean: Environment) -> None:
+    code = "import jupyter_dist_server as dist\nreveal_type(dist.current_pool())\ndist.no_such_name"
+    python = clean.bin / "python"
+    command = [sys.executable, "-m", "mypy", "--python-executable", python, "-c", code]
+    env = {name: value for name, value in clean.env.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, env=env, cwd=clean.temporary, capture_output=True, text=True)
+    assert 'Revealed type is "jupyter_dist_server.notebook.python_api.NotebookPool"' in done.stdout
+    assert 'Module has no attribute "no_such_name"' in done.stdout
+    assert "Found 1 error" in done.stdout, done.stdout
 
 
 def test_both_extensions_are_enabled_without_nodejs(clean: Environment) -> None:

@@ -22,10 +22,11 @@ import msgspec
 
 from ..common.background_tasks import Tasks, any_of
 from ..common.errors import DistError
+from ..common.files.hand_over import take_over
 from ..common.files.inherited_lease import InheritedLease
 from ..common.patience import patience
 from ..common.pool_folder import read_config, rewrite_config
-from ..common.processes.process_ref import RESTARTED, STOPPED, ProcessRef
+from ..common.processes.process_ref import POOL_ENDED, RESIZED, RESTARTED, STOPPED, ProcessRef
 from ..common.protocol.agents import agent_messages as messages
 from ..common.protocol.failure_reason import Reason, why_no_start
 from ..common.protocol.node_addresses import PoolNode
@@ -40,6 +41,7 @@ from .nodes.gpu_watchers import GpuWatchers
 from .nodes.node_sampler import NodeSampler
 from .nodes.smaller_pool import without_nodes
 from .ranks.monitor_ranks import Ranks
+from .resized_pool import resized
 from .store import serve_store
 from .time_limit import TimeLimit
 
@@ -61,7 +63,8 @@ class Agent:
         orders: tuple[int, int] | None = None,
     ) -> None:
         self.folder = folder
-        self._lease = lease
+        self.leases = [lease] if lease else []
+        """Of the pool's GPUs: one that it began with, and one for each time that it grew."""
         self.config = read_config(folder)
         self.listener = listener
         self._process = ProcessRef.of(os.getpid())
@@ -117,6 +120,7 @@ class Agent:
             rename=self._rename,
             describe=self._describe,
             restart=lambda *order: self._tasks.add(self._restart(*order)),
+            resize=lambda order: self._tasks.add(self._resize(order)),
             stop=lambda: self._tasks.add(self.stop()),
         )
 
@@ -195,8 +199,8 @@ class Agent:
     def _describe(self, said: messages.DescribeLease) -> None:
         """Write the pool's name and end into the leases of all nodes, for other users."""
         try:
-            if self._lease:
-                self._lease.tell(**msgspec.structs.asdict(said))
+            for lease in self.leases:
+                lease.tell(**msgspec.structs.asdict(said))
         except OSError as error:  # no reason to end the pool
             what = "The lease does not say what the pool is called and when it ends"
             _LOG.warning("%s: %s", what, error)
@@ -239,13 +243,61 @@ class Agent:
                     self._give_up(why_no_start(error))
                 self._control.broadcast()
 
+    async def _resize(self, order: messages.Resize) -> None:
+        """Have more or fewer ranks; a pool that cannot stays as it is, and its log says why."""
+        async with self._restarting:
+            try:
+                files = await take_over(self.folder) if order.leased else []
+            except OSError as error:
+                _LOG.error("The pool was not resized: its lease did not come: %s", error)
+                return
+            lease = InheritedLease(files) if files else None
+            gone = range(len(order.ranks), self.config.world_size)
+            fresh = range(self.config.world_size, len(order.ranks))
+            self._ranks.forget_cells(gone)
+            await self._ranks.end(gone, RESIZED)
+            try:
+                config = resized(self.config, order.ranks)
+                if self.stopping:
+                    raise DistError("pool_ended", POOL_ENDED)
+                rewrite_config(self.folder, config)
+            except DistError as error:
+                _LOG.error("The pool was not resized: %s", error)
+                if lease:
+                    lease.close()
+                return
+            if lease:
+                self._hold(lease)
+            self.config = config
+            self._ranks.resize(config)
+            self._order(fresh)
+            self._release_unused()
+            self._control.broadcast()
+
+    def _hold(self, lease: InheritedLease) -> None:
+        """Keep a lease, and create its files again that others remove."""
+        self.leases.append(lease)
+        if (events := lease.fileno()) is not None:
+            asyncio.get_running_loop().add_reader(events, lease.mend)
+
+    def _release_unused(self) -> None:
+        """Release the GPUs of ranks that are left out."""
+        used = {rank.gpu.uuid for rank in self.config.ranks if rank.gpu}
+        for lease in list(self.leases):
+            if not lease.keep_only(used):
+                self.leases.remove(lease)
+                if (events := lease.fileno()) is not None:
+                    asyncio.get_running_loop().remove_reader(events)
+                lease.note_use()
+                lease.close()
+
     def _leave_out(self, nodes: Collection[str]) -> None:
         """Continue without some nodes; no rank runs here."""
         if {node.name for node in self.config.nodes}.intersection(nodes):
             config, kept = without_nodes(self.config, nodes)
             rewrite_config(self.folder, config)
             self.config = config
-            self._ranks.resize(self.config, kept)
+            self._ranks.renumber(self.config, kept)
             self._nodes.resize(self.config, kept)
 
     async def stop(self) -> None:
@@ -316,8 +368,9 @@ class Agent:
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         loop.run_until_complete(self._open())
-        if self._lease and (events := self._lease.fileno()) is not None:
-            loop.add_reader(events, self._lease.mend)
+        for lease in self.leases:
+            if (events := lease.fileno()) is not None:
+                loop.add_reader(events, lease.mend)
         # The loop is paused while forking, so that a child never stands inside a callback.
         while loop.run_until_complete(self._has_next()):
             self.starter.start_next(inherited)  # none, if a restart came in the loop's last pass

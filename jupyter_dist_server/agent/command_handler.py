@@ -42,6 +42,7 @@ class CommandHandler:
     rename: Callable[[dict[str, str]], None]
     describe: Callable[[messages.DescribeLease], None]
     restart: Callable[[Collection[int], messages.StartRanks | None, bool], object]
+    resize: Callable[[messages.Resize], object]
     stop: Callable[[], object]
 
     def obey(self, client: Client, command: messages.Commands) -> None:
@@ -54,6 +55,8 @@ class CommandHandler:
             self.lock.release(client)
         elif isinstance(command, messages.Stop):
             self.stop()
+        elif isinstance(command, messages.Resize):
+            self.resize(command)
         elif isinstance(command, messages.Extend):
             self.limit.extend(command.seconds)
         elif isinstance(command, messages.NoteIdle):

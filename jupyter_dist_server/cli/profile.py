@@ -1,4 +1,4 @@
-"""``jdist profile``: compares profiles that `%%distributed --profile` has written."""
+"""``jdist profile``: compares profiles of cells, and of jobs with ``--profile-steps``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from ..common.errors import DistError
 from ..common.protocol.ranks.profile_messages import RankProfile
 from ..jobs.store.store import Store
 from ..verdicts.slow.compare_profiles import compare
-from ..verdicts.slow.lateness import Profiles
+from ..verdicts.slow.lateness import Profiles, waiting
+from ..verdicts.slow.scaling import Run, Scaling, scaling_rows, scaling_sentence
+from ..verdicts.slow.time_account import accounts, average
+from .printing import table
 
 
 class _File(msgspec.Struct):
@@ -27,11 +30,14 @@ _decode: Callable[[bytes], _File] = msgspec.json.Decoder(_File, strict=False).de
 
 def add_profile_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``jdist profile``."""
-    parser.add_argument("what", choices=["compare"], help="compare two profiles")
-    parser.add_argument("before", metavar="BEFORE", help="profile-cell-12.json.gz")
-    parser.add_argument("after", metavar="AFTER", help="the later one")
+    told = "compare an earlier and a later profile, or profiles on different numbers of ranks"
+    parser.add_argument("what", choices=["compare", "scaling"], help=told)
+    told = "such as profile-cell-12.json.gz"
+    parser.add_argument("files", nargs="+", metavar="PROFILE", help=told)
     told = "exit with 1 if a step takes so much longer, and steps do not vary by as much"
     parser.add_argument("--fail-if-slower", metavar="PERCENT", type=_part, help=told)
+    told = "each rank does the same, however many there are"
+    parser.add_argument("--weak", action="store_true", help=told)
 
 
 def _part(text: str) -> float:
@@ -44,11 +50,32 @@ def _part(text: str) -> float:
 
 
 def run_profile(options: argparse.Namespace, store: Store) -> int:
-    """Say what became slower; 1 if that is more than allowed."""
-    found = compare(_read(options.before), _read(options.after))
+    """Say what became slower, or how steps scale; 1 if one is slower than allowed."""
+    profiles = [_read(name) for name in options.files]
+    if options.what == "scaling":
+        print(_scaling(profiles, options.weak))
+        return 0
+    if len(profiles) != 2:
+        raise DistError("bad_profile", "Name two profiles: the earlier one, then the later one.")
+    found = compare(*profiles)
     print(found.text)
     limit = options.fail_if_slower
     return int(limit is not None and found.fails(limit))
+
+
+def _scaling(all_profiles: list[Profiles], weak: bool) -> str:
+    """Return how steps of the same work scale with the number of ranks, as `%dist_scaling` does."""
+    by_ranks = {len(profiles): profiles for profiles in all_profiles}
+    if not 1 < len(by_ranks) == len(all_profiles):
+        message = "Name profiles on different numbers of ranks, one of each."
+        raise DistError("bad_profile", message)
+    runs = []
+    for ranks in sorted(by_ranks):
+        account = average(accounts(by_ranks[ranks], waiting(by_ranks[ranks])))
+        runs.append(Run(ranks, account.step, account))
+    scaling = Scaling(runs, weak, "step")
+    head, *rows = scaling_rows(scaling)
+    return "\n".join([scaling_sentence(scaling), table(head, rows)])
 
 
 def _read(name: str) -> Profiles:

@@ -50,7 +50,7 @@ def run_why(options: argparse.Namespace, store: Store) -> int:
         print(msgspec.json.encode(found).decode())
     else:
         for one in found:
-            _print(one, end)
+            _print(one, "" if one.pool and not options.job else end)
     return int(any(one.verdict and one.verdict.stuck for one in found))
 
 
@@ -72,7 +72,7 @@ def _print(one: Explained, end: str) -> None:
     if one.pool:
         print(f"Pool {one.pool}:")
     print(printable(one.text))
-    if one.verdict and one.verdict.stuck and not one.pool:
+    if one.verdict and one.verdict.stuck and end:
         print(f"To end it: {end}")
     for line in ["", *one.stacks.splitlines(), ""]:
         print(printable(line))

@@ -26,6 +26,8 @@ class GroupRecovery:
         """Those of them that answer."""
         self.late: set[int] = set()
         """Ranks that were idle, and for which the others waited in vain."""
+        self.wrapped: set[str] = set()
+        """Variables of ranks whose modules have a group of the pool's earlier size."""
         self.suspect = True  # another client may have left it broken
         """Whether the group may be broken: it is checked before the next cell."""
         self._is_unanswered = False
@@ -99,7 +101,9 @@ class GroupRecovery:
         self.busy = {rank: status[rank].cell if rank in status else None for rank in busy}
         self.running = self.busy.keys() & status.keys()
         names = {said.group for said in status.values()}
-        if len(status) == self._size and len(names) == 1 and None not in names:
+        sizes = {said.world_size for said in status.values()}
+        is_one = len(names) == 1 and None not in names
+        if len(status) == self._size and is_one and sizes == {self._size}:
             self.suspect = self._is_unanswered = False
         elif self._is_unanswered:
             self.late = set(range(self._size))
@@ -110,13 +114,18 @@ class GroupRecovery:
 
     async def _make(self, limit: float) -> bool:
         request = RegroupRequest(
-            uuid.uuid4().hex, self._link.generation, time.time() + limit, time.monotonic()
+            name=uuid.uuid4().hex,
+            generation=self._link.generation,
+            until=time.time() + limit,
+            world_size=self._size,
+            sent=time.monotonic(),
         )
         # Ranks that met nobody say so at the end of the limit.
         replies = await self._connection.request(
             request, RegroupReply, timeout=limit + patience.cleanup
         )
         every = set(range(self._size))
+        self.wrapped.update(*(reply.wrapped for reply in replies.values()))
         if any(reply.failure for reply in replies.values()):
             if time.time() > request.until - patience.instant:
                 self.late = every - replies.keys() or every

@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 from ..common.background_tasks import Tasks, any_of
 from ..common.files.open_files import CLIENT_EACH, check_open_files
 from ..common.patience import patience
-from ..common.processes.process_ref import POOL_ENDED, RESTARTED
+from ..common.processes.process_ref import POOL_ENDED, RESIZED, RESTARTED
 from ..common.protocol.agents.agent_messages import NoteCell, PoolTime, Snapshot
 from ..common.protocol.jupyter_messages import Content, Message
 from ..common.protocol.ranks.cell_messages import COMM_REQUESTS, COMM_STATUS
@@ -103,7 +103,9 @@ class PoolClient(RankConnection):
         for listener in self.time_listeners:
             listener(self, snapshot.time)
         gone = dict.fromkeys(self._replaced(snapshot), RESTARTED)
-        for said in snapshot.ranks:
+        if snapshot.ranks and len(snapshot.ranks) != self.world_size:
+            gone = dict.fromkeys(range(self.world_size), RESIZED)  # a new client knows all ranks
+        for said in snapshot.ranks[: self.world_size]:
             self.gpus[said.rank] = said.gpu or self.gpus[said.rank]
             if said.state == "dead":
                 gone[said.rank] = said.exit or ""

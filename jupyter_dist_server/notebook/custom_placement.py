@@ -15,7 +15,7 @@ from ..placement.allocate_gpus import Allocator
 from ..placement.gpu_policies import find, free_memory
 from ..placement.new_pool_record import allowed, new_record
 from ..placement.ranks_to_gpus import GpusUnknown, taken
-from ..placement.requests.field_checks import GpuId
+from ..placement.requests.field_checks import CPU, GpuId
 from ..placement.requests.request import PoolRequest
 
 
@@ -30,7 +30,7 @@ class FreeGpu(Gpu):
 
 
 Place = Callable[[int, list[FreeGpu]], GpuId | Gpu]
-"""``place(rank, gpus) -> gpu``: one of `gpus`, or its index or UUID."""
+"""``place(rank, gpus) -> gpu``: one of `gpus`, its index or UUID, or ``"cpu"``."""
 
 
 async def custom_map(place: Place, request: PoolRequest) -> PoolRequest:
@@ -67,8 +67,11 @@ async def custom_map(place: Place, request: PoolRequest) -> PoolRequest:
             raise DistError(
                 "unknown_gpu",
                 f"The placement function returned {answer!r} for rank {rank}.",
-                "It must return one of the GPUs that it gets, or the index or UUID of one.",
+                'It must return one of the GPUs that it gets, the index or UUID of one, or "cpu".',
             )
-        gpu = answer if isinstance(answer, Gpu) else find(answer, inventory)
-        chosen[str(rank)] = gpu.uuid
+        if answer == CPU:
+            chosen[str(rank)] = CPU
+        else:
+            gpu = answer if isinstance(answer, Gpu) else find(answer, inventory)
+            chosen[str(rank)] = gpu.uuid
     return PoolRequest.from_json(request.to_json() | {"map": chosen}) if chosen else request

@@ -23,6 +23,7 @@ from .magics.check_magics import CheckMagics
 from .magics.compatibility import CompatibilityMagics
 from .magics.export_magics import ExportMagics
 from .magics.pool_magics import PoolMagics
+from .magics.running_pool_magics import RunningPoolMagics
 from .magics.scale_magics import ScaleMagics
 from .magics.state_magics import StateMagics
 from .magics.value_magics import ValueMagics
@@ -36,6 +37,7 @@ MAGICS: tuple[type[DistMagics], ...] = (
     CellMagics,
     ValueMagics,
     CheckMagics,
+    RunningPoolMagics,
     ScaleMagics,
     ExportMagics,
     CompatibilityMagics,

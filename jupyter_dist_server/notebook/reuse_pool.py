@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ..common.protocol.pool_record import GpuReference, PoolRecord
-from ..placement.requests.field_checks import GpuId
+from ..placement.requests.field_checks import CPU, GpuId
 from ..placement.requests.request import PoolRequest
 
 _NO_MATTER = ("wait", "timeout", "node_python")
@@ -37,9 +37,13 @@ def can_reuse(request: PoolRequest, record: PoolRecord) -> bool:
     asked = {name: value for name, value in vars(request).items() if value != unsaid[name]}
     asked.pop("gpu_ids", None)
     asked.pop("map", None)
+    if asked.pop("min_ranks", None) and asked.get("num_ranks") == record.wanted_ranks:
+        asked.pop("num_ranks")
+    asked.pop("cpu_ranks", None)
     return (
         record.state == "RUNNING"
         and all(name in _NO_MATTER or value == has.get(name) for name, value in asked.items())
+        and (not gpus or request.cpu_ranks in (None, record.world_size - len(gpus)))
         and (request.gpu_ids is None or _same_gpus(request.gpu_ids, gpus))
         and (request.map is None or (record.engine == "local" and _same_map(request.map, record)))
     )
@@ -53,8 +57,10 @@ def _same_gpus(ids: Sequence[GpuId], gpus: list[GpuReference]) -> bool:
 
 def _same_map(gpus: Mapping[int, GpuId], record: PoolRecord) -> bool:
     """Tell whether these are all ranks, each on its GPU; without GPUs, ids are ignored."""
+    has_none = not any(rank.gpu for rank in record.ranks)
     return len(gpus) == record.world_size and all(
-        rank.gpu is None or _names(gpus[rank.rank], rank.gpu) for rank in record.ranks
+        _names(gpus[rank.rank], rank.gpu) if rank.gpu else has_none or gpus[rank.rank] == CPU
+        for rank in record.ranks
     )
 
 

@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 
@@ -46,15 +46,25 @@ Tell = Callable[[str, InLine | None], None]
 
 
 class Allocator:
-    """Gets GPUs for one pool, which its record names to others; `read` reads NVML."""
+    """Gets GPUs for one pool, which its record names to others.
+
+    `read` reads NVML. For a pool that has GPUs already, these are `besides`, by UUID, and `lease`
+    names the lease of what is added.
+    """
 
     def __init__(
-        self, request: PoolRequest, record: PoolRecord, read: Read = read_gpu_state
+        self,
+        request: PoolRequest,
+        record: PoolRecord,
+        read: Read = read_gpu_state,
+        lease: str = "",
+        besides: Collection[str] = (),
     ) -> None:
         self._request = request
         self._record = record
         self._queued = record.created
         self._read = read
+        self._lease, self._besides = lease, besides
         self._who = Leaseholder(
             pid=os.getpid(), pool=record.id, notebook=record.name, host=record.host
         )
@@ -153,15 +163,24 @@ class Allocator:
         """Read NVML, and again as long as there are processes that may just be ending."""
         for _ in range(4):
             seen = await self._read()
-            if seen.no_answer and not hides_all(environment_of(self._request)):
+            needs_gpus = self._request.on_gpus and not hides_all(environment_of(self._request))
+            if seen.no_answer and needs_gpus:
                 raise GpusUnknown(seen.inventory.fault)
             self._seen = seen
-            self._inventory = allowed(self._request, self._seen.inventory)
+            self._inventory = self._allowed(seen)
             leased = await asyncio.to_thread(holders, self._inventory)
             self._uses = in_use(replace(seen, inventory=self._inventory), leased)
             if not any(map(may_be_ending, foreign(self._request, self._uses).values())):
                 break
             await asyncio.sleep(0.3)
+
+    def _allowed(self, seen: GpuState) -> Inventory:
+        found = allowed(self._request, seen.inventory)
+        others = tuple(gpu for gpu in found.gpus if gpu.uuid not in self._besides)
+        if found.gpus and not others:
+            hint = "Start another pool with %dist_init -n if ranks may share GPUs."
+            raise DistError("not_enough_gpus", "The pool has all GPUs of this machine.", hint)
+        return replace(found, gpus=others)
 
     def _show(self) -> None:
         """Show our entry to all that wait, once it is known which GPUs there are."""
@@ -171,16 +190,18 @@ class Allocator:
 
     def _want(self) -> Want:
         """Return our entry in the line of all that wait."""
-        chosen = list(dict.fromkeys(candidates(self._request, self._inventory)))
-        count = number_of_ranks(self._request)
-        if self._request.policy in ("ids", "map"):
+        asked = self._request.on_gpus
+        assert asked  # or there were no GPUs, see `allowed`
+        chosen = list(dict.fromkeys(candidates(asked, self._inventory)))
+        count = number_of_ranks(asked)
+        if asked.policy in ("ids", "map"):
             chosen = chosen[: count or len(chosen)]
             count = len(chosen)
         return Want(
             self._record.id,
             name_of(os.getuid()),
             self._queued,
-            gpus=min(count or 1, len(chosen)),
+            gpus=min(asked.min_ranks or count or 1, len(chosen)),
             only=frozenset(gpu.uuid for gpu in chosen),
             limit=self._request.time_limit,
             share=0 if self._request.oversubscribe else None,
@@ -191,7 +212,7 @@ class Allocator:
 
     def why_unavailable(self, seen: GpuState) -> dict[str, str]:
         """Tell why GPUs are not available now, see `unavailable`; not for an event loop."""
-        self._seen, self._inventory = seen, allowed(self._request, seen.inventory)
+        self._seen, self._inventory = seen, self._allowed(seen)
         return self._unavailable(in_use(seen))
 
     def _unavailable(self, uses: Mapping[str, GpuUse]) -> dict[str, str]:
@@ -264,7 +285,7 @@ class Allocator:
             uuids = [gpu.uuid for gpu in placement.used]
             if not uuids or not take:
                 return Allocation(placement)
-            lease = Lease.take(uuids, self._holder(), self._request.oversubscribe)
+            lease = Lease.take(uuids, self._holder(), self._request.oversubscribe, self._lease)
             self._board.close()
         if notice := owner_notice():
             placement = replace(placement, notices=(*placement.notices, notice))

@@ -8,7 +8,7 @@ from ..common.errors import DistError
 from ..common.units import format_bytes
 from ..gpus.inventory import Gpu, Inventory
 from ..gpus.metrics import Samples
-from .requests.field_checks import GpuId
+from .requests.field_checks import CPU, GpuId
 from .requests.request import PoolRequest
 
 
@@ -34,9 +34,13 @@ def find(gpu_id: GpuId, inventory: Inventory, field: str = "gpu_ids") -> Gpu:
 
 
 def candidates(request: PoolRequest, inventory: Inventory) -> list[Gpu]:
-    """Return the GPUs that a request may get; with ``ids`` and ``map``, one for each rank."""
+    """Return the GPUs that a request may get; with ``map``, one for each rank on a GPU.
+
+    With ``ids``, they are in the order of ranks.
+    """
     if request.map:
-        return [find(request.map[rank], inventory, "map") for rank in sorted(request.map)]
+        ids = (request.map[rank] for rank in sorted(request.map))
+        return [find(gpu_id, inventory, "map") for gpu_id in ids if gpu_id != CPU]
     chosen = [find(gpu_id, inventory) for gpu_id in request.gpu_ids or ()]
     if request.policy == "ids":
         return chosen

@@ -18,7 +18,7 @@ from ..gpus.cuda_visible_devices import narrow
 from ..gpus.inventory import Gpu, Inventory
 from ..gpus.metrics import Samples
 from ..jobs.leases.lease import Lease
-from .ranks_to_gpus import Placement, place
+from .ranks_to_gpus import ALL_ON_CPU, Placement, place
 from .requests.request import PoolRequest
 
 
@@ -29,7 +29,12 @@ def environment_of(request: PoolRequest) -> dict[str, str]:
 
 
 def allowed(request: PoolRequest, inventory: Inventory) -> Inventory:
-    """Return the GPUs that a request may use: an inherited mask, or Slurm, forbids some."""
+    """Return the GPUs that a request may use: an inherited mask, or Slurm, forbids some.
+
+    None if all ranks are to run on the CPU.
+    """
+    if request.on_gpus is None:
+        return Inventory(reason=ALL_ON_CPU)
     environment = environment_of(request)
     return slurm_job.narrow(narrow(inventory, environment), environment)
 
@@ -57,7 +62,7 @@ def number_of_ranks(request: PoolRequest) -> int | None:
 
 
 def _tasks(request: PoolRequest) -> int | None:
-    named = request.num_ranks or request.gpu_ids or request.map
+    named = request.num_ranks or request.gpu_ids or request.map or request.cpu_ranks
     return None if named else _slurm_tasks(environment_of(request))
 
 
@@ -90,6 +95,7 @@ def new_record(request: PoolRequest) -> PoolRecord:
         name=_shown(request.name),
         world_size=request.num_ranks or len(request.map or ()),
         backend=request.backend or "",
+        wanted_ranks=request.num_ranks if request.min_ranks else None,
         placement=request.policy,
         node_map=request.node_map,
         time_limit=request.time_limit,

@@ -31,14 +31,16 @@ def with_offers(
     found = [Offer("wait", line)]
     taken = reasons(request)
     is_here = (request.nodes or 1) == 1  # we know the GPUs of this machine only
-    if is_here and (free := _free(request, inventory, samples, taken)):
+    can_choose = is_here and not request.is_hybrid
+    if can_choose and (free := _free(request, inventory, samples, taken)):
         found.append(Offer("free", gpu_ids=free))
     sharing = replace(request, oversubscribe=True, one_rank_per_gpu=False)
     left = reasons(sharing)
     if left.keys() < taken.keys() and _fits(sharing, inventory, samples, left):
         found.append(Offer("share"))
     if is_here and request.kernel_id:
-        count = number_of_ranks(request) or len(request.map or request.gpu_ids or ()) or 1
+        on_gpus = request.on_gpus or request
+        count = number_of_ranks(on_gpus) or len(on_gpus.map or on_gpus.gpu_ids or ()) or 1
         found.append(Offer("job", gpus=min(count, len(inventory.gpus))))
     may_force = not request.force and "used by" in error.message
     return GpusTaken(error.message, _say(found, may_force), found)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from ..common.errors import DistError
 from ..common.protocol.offers import Offer
-from ..common.units import format_bytes, name_gpus
+from ..common.rank_specs import format_ranks
+from ..common.units import count_ranks, format_bytes, name_gpus
 from ..gpus.cuda_visible_devices import counts_differ, write_mask
 from ..gpus.inventory import NO_GPU, Gpu, Inventory
 from ..gpus.metrics import Samples
 from .gpu_policies import candidates, free_memory, order
+from .requests.field_checks import CPU
 from .requests.request import PoolRequest
 
 CPU_RANKS = 2
+ALL_ON_CPU = "All ranks run on the CPU, as requested."
 
 
 class GpusTaken(DistError):
@@ -39,14 +42,14 @@ class GpusUnknown(GpusTaken):
         super().__init__(
             f"It is not known which GPUs there are. {reason}",
             "Check that nvidia-smi responds, and try again, or wait with --wait. For ranks on the "
-            "CPU, run %env CUDA_VISIBLE_DEVICES=-1 first.",
+            "CPU only, use -n 2 --cpu-ranks 2.",
         )
         self.code = "gpus_unknown"
 
 
 @dataclass(frozen=True)
 class Placement:
-    """One GPU per rank, and what the user should know about it."""
+    """The device of each rank, and what the user should know about it."""
 
     gpus: tuple[Gpu | None, ...]
     """The GPU of each rank; `None` is the CPU."""
@@ -55,6 +58,8 @@ class Placement:
     notices: tuple[str, ...] = field(default=())
     by_uuid: bool = False
     """Whether masks name GPUs by UUID, as CUDA may count differently from NVML."""
+    hybrid: bool = False
+    """Whether ranks on the CPU must not see the GPUs that there are."""
 
     @property
     def used(self) -> list[Gpu]:
@@ -81,7 +86,7 @@ class Placement:
         """
         gpu = self.gpus[rank]
         if gpu is None:
-            return None
+            return "" if self.hybrid else None
         shown = self.visible if gpu.mig is None else [gpu]
         by_uuid = self.by_uuid or gpu.mig is not None
         return write_mask(shown, by_uuid=by_uuid)
@@ -93,7 +98,7 @@ def place(
     samples: Samples | None = None,
     unavailable: Mapping[str, str] | None = None,
 ) -> Placement:
-    """Decide where ranks go.
+    """Decide where ranks go, those on the CPU too.
 
     Without `num_ranks` there is one rank per GPU, or two on a machine without. Without `backend` it
     is gloo on the CPU, ``cpu:gloo,cuda:nccl`` with a GPU per rank, and gloo where ranks share one
@@ -106,10 +111,13 @@ def place(
     """
     if not inventory.gpus:
         return _on_cpu(request, inventory)
+    if request.is_hybrid:
+        assert request.on_gpus  # or `allowed` had left no GPU
+        return _hybrid(request, place(request.on_gpus, inventory, samples, unavailable))
     samples = samples or {}
     wanted = candidates(request, inventory)
     refusals = _refusals(request, wanted, samples, unavailable or {})
-    why_first = None
+    why_first = few = None
     by_ids = request.policy in ("ids", "map")
     if by_ids:
         count = request.num_ranks or len(wanted)
@@ -120,16 +128,21 @@ def place(
         free = [gpu for gpu in wanted if gpu not in refusals]
         count = request.num_ranks or len(free)
         must_be_free = request.wait is not None or request.one_rank_per_gpu
+        if request.min_ranks and request.min_ranks <= len(free) < count:
+            few = f"{count_ranks(len(free))} of {count} started: so many GPUs are free."
+            count = len(free)
+        elif request.min_ranks:
+            must_be_free = True
         if not free:
             raise taken("No GPU is free: ", wanted, refusals)
         if len(free) < min(count, len(wanted)) and must_be_free:
             are = "is" if len(free) == 1 else "are"
-            few = f"Only {len(free)} of {len(wanted)} GPUs {are} free for {count} ranks: "
-            raise taken(few, wanted, refusals)
+            begin = f"Only {len(free)} of {len(wanted)} GPUs {are} free for {count} ranks: "
+            raise taken(begin, wanted, refusals)
         chosen, why_first = order(request, free, inventory, samples)
     gpus = tuple(chosen[rank % len(chosen)] for rank in range(count))
     _check_sharing(request, gpus)
-    notices = [*inventory.problems]
+    notices = [*inventory.problems, *filter(None, [few])]
     if refusals and not by_ids:
         notices.append(f"Not used: {_say(wanted, refusals)}.")
     if why_first:
@@ -159,6 +172,29 @@ def place(
     )
 
 
+def _hybrid(request: PoolRequest, placed: Placement) -> Placement:
+    """Add the ranks on the CPU to those that are placed on GPUs."""
+    gpus: list[Gpu | None] = [*placed.gpus, *[None] * (request.cpu_ranks or 0)]
+    if request.map:
+        on_gpus = iter(placed.gpus)
+        gpus = [None if request.map[r] == CPU else next(on_gpus) for r in sorted(request.map)]
+    here = [rank for rank, gpu in enumerate(gpus) if gpu]
+    there = [rank for rank, gpu in enumerate(gpus) if not gpu]
+    several, run = ("s", "run") if len(there) > 1 else ("", "runs")
+    notice = f"Rank{several} {format_ranks(there)} {run} on the CPU"
+    if request.backend != "none":
+        notice += ", so the backend is gloo"
+        if "nccl" in placed.backend and len(here) > 1:
+            notice += f'; for NCCL on the others, use dist.new_group({here}, backend="nccl")'
+    return replace(
+        placed,
+        gpus=tuple(gpus),
+        backend=request.backend or "gloo",
+        notices=(*placed.notices, f"{notice}."),
+        hybrid=True,
+    )
+
+
 def _on_cpu(request: PoolRequest, inventory: Inventory) -> Placement:
     if request.backend and "nccl" in request.backend:
         raise DistError(
@@ -170,15 +206,19 @@ def _on_cpu(request: PoolRequest, inventory: Inventory) -> Placement:
     about_gpus = (request.map, request.performance, request.placement, request.min_free_memory)
     reason = inventory.reason or ""
     notices = []
-    if request.gpu_ids or request.map:
+    if inventory.reason == ALL_ON_CPU:
+        notices = [reason]
+    elif request.gpu_ids or request.map:
         notices = [f"GPU IDs are ignored: {reason}"]
     elif any(about_gpus):
         notices = [f"GPU placement is ignored: {reason}"]
     elif inventory.reason not in (None, NO_GPU):
         notices = [reason]  # there may be GPUs, and the user should know
-    count = request.num_ranks or len(request.map or ()) or CPU_RANKS
+    count = request.num_ranks or len(request.map or ()) or request.cpu_ranks or CPU_RANKS
     notices += inventory.problems
-    return Placement((None,) * count, "cycle", request.backend or "gloo", tuple(notices))
+    backend = request.backend or "gloo"
+    hybrid = request.is_hybrid
+    return Placement((None,) * count, "cycle", backend, tuple(notices), hybrid=hybrid)
 
 
 def _refusals(

@@ -35,6 +35,9 @@ _START_METHODS = {
     "spawn": "Spawn: each rank imports torch",
 }
 
+_MOST_ON_CPU = 8
+"""More are for magics: what does not fit together is listed below, number by number."""
+
 _ADVANCED: dict[str, Any] = {"x-advanced": True}
 
 Field = dict[str, Any]
@@ -100,6 +103,7 @@ def start_schema(
     if gpus:
         fields |= _whose_gpus(gpus)
     fields |= _rest(timeout)
+    rules = (_with_cpu_ranks() if gpus else []) + (_over_nodes(cluster) if cluster else [])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
@@ -110,7 +114,7 @@ def start_schema(
             "required": ["one_rank_per_gpu", "oversubscribe"],
             "properties": {"one_rank_per_gpu": {"const": True}, "oversubscribe": {"const": True}},
         },
-        **({"allOf": _over_nodes(cluster)} if cluster else {}),
+        **({"allOf": rules} if rules else {}),
     }
 
 
@@ -187,13 +191,29 @@ def _say_node(node: Node) -> str:
     return f"{node.name}{' (this node)' * node.here}: {gpus}"
 
 
+def _with_cpu_ranks() -> list[Field]:
+    """Return what does not fit together, see `PoolRequest.from_json`."""
+    some = {"required": ["cpu_ranks"], "properties": {"cpu_ranks": {"minimum": 1}}}
+    on_gpus = {"backend": {"enum": ["gloo", "none"]}}
+    return [
+        {"if": some, "then": {"properties": on_gpus}},
+        *(
+            {
+                "if": {"required": ["cpu_ranks"], "properties": {"cpu_ranks": {"const": count}}},
+                "then": {"properties": {"num_ranks": {"minimum": count}}},
+            }
+            for count in range(2, _MOST_ON_CPU + 1)
+        ),
+    ]
+
+
 def _over_nodes(cluster: Cluster) -> list[Field]:
     """Return what does not fit together, see `check_over_nodes`."""
     several = {"required": ["nodes"], "properties": {"nodes": {"minimum": 2}}}
     elsewhere = {"required": ["engine"], "properties": {"engine": {"const": cluster.engine}}}
     not_here = {"engine": {"not": {"const": LOCAL}}}
     # Those are of one machine.
-    no_gpus = {"gpu_ids": False}
+    no_gpus = {"gpu_ids": False, "cpu_ranks": False}
     return [
         {"if": several, "then": {"properties": no_gpus | not_here}},
         {"if": elsewhere, "then": {"properties": no_gpus}},
@@ -215,6 +235,15 @@ def _whose_gpus(gpus: tuple[Gpu, ...]) -> dict[str, Field]:
             "Share with other pools", "Let other pools use the GPUs too, if they share them."
         ),
         "wait": _flag("Wait for GPUs", "If the GPUs are in use, wait until they are free."),
+        "cpu_ranks": _field(
+            "Ranks on the CPU",
+            "How many of the ranks run on the CPU: the last ones.",
+            "number",
+            type="integer",
+            minimum=1,
+            maximum=_MOST_ON_CPU,
+            **_ADVANCED,
+        ),
         "min_free_memory": _field(
             "Free memory",
             "Use only GPUs with at least this much free memory.",

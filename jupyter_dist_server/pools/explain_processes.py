@@ -8,6 +8,7 @@ from functools import partial
 
 import msgspec
 import psutil
+from msgspec.structs import replace
 
 from ..client.ranks.gather_evidence import gather_evidence
 from ..client.ranks.rank_connection import RankConnection
@@ -40,7 +41,14 @@ async def explain_job(job: Job, *, native: bool = False) -> list[Explained]:
     """Return why the ranks of a job wait; raise `DistError` if it does not run, or has no ranks."""
     if job.state != RUNNING or job.runner_pid is None:
         raise DistError("job_not_running", f"Job {job.label} is not running: {job.state}.")
-    return await explain_root(f"Job {job.label}", job.runner_pid, native=native)
+    found = await explain_root(f"Job {job.label}", job.runner_pid, native=native)
+    return [_without_cell(one) for one in found]
+
+
+def _without_cell(one: Explained) -> Explained:
+    """Leave out what a notebook's user can do: nobody can stop a cell of a notebook in a job."""
+    verdict = one.verdict and about_script(one.verdict)
+    return replace(one, verdict=verdict, text=verdict.text) if verdict else one
 
 
 async def explain_root(name: str, pid: int, *, native: bool = False) -> list[Explained]:

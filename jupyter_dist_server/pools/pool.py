@@ -30,6 +30,7 @@ from .processes.agent_process import AgentProcess
 from .processes.launch import Launch
 from .processes.zygote_registry import ZygoteEnded
 from .rank_commands import RankCommands
+from .resize_pool import Resizer
 
 _LOG = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ class Pool(LiveRecord):
         self._ending = asyncio.Event()
         """Set when its agent is not waited for any more, whether or not the agent knows."""
         self.commands = RankCommands(self, self.agent, self._tasks, timeout, self._give_up)
+        self.resizer = Resizer(self, self.agent, self._tasks)
         self._life: asyncio.Task[None] | None = None
         self._late: Reason | None = None
         self._why_stopped: Reason | None = None

@@ -40,6 +40,12 @@ def groups() -> list[ProcessGroup]:
     return list(_c10d()._world.pg_map)
 
 
+def groups_on_nccl() -> list[ProcessGroup]:
+    """Return those of them that use NCCL."""
+    used = _c10d()._world.pg_backend_config
+    return [group for group in groups() if "nccl" in used.get(group, "")]
+
+
 def group_count() -> int:
     """Return the number of groups that were made; it names the next one."""
     count: int = _c10d()._world.group_count

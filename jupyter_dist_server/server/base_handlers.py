@@ -96,9 +96,7 @@ class KernelAuthMixin(JupyterHandler):
             raise web.HTTPError(403)
 
     async def require(self, action: str) -> None:
-        """Refuse unknown and unauthorized callers with 403."""
-        if self.current_user is None:
-            raise web.HTTPError(403, "Log in first.")
+        """Refuse unauthorized callers with 403."""
         if not await self.may(action, self.auth_resource):
             raise web.HTTPError(403, f"You are not authorized to {action} {self.auth_resource}.")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from jupyter_client._version import version_info
 from jupyter_core.utils import ensure_async
+from tornado import web
 
 from ..common.background_tasks import Tasks
 from ..common.errors import DistError
@@ -33,6 +34,7 @@ FILE_ACTIONS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
 
 class KernelPoolHandler(StatusHandler):
+    @web.authenticated
     async def get(self, kernel_id: str) -> None:
         """Show the live pool of a kernel of this server, or null."""
         await self.require("read")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 from typing import Any
 
+from tornado import web
+
 from ..common.version import version
 from .base_handlers import DistHandler, StatusHandler
 from .gpus import gpu_handlers
@@ -18,6 +20,7 @@ from .stream_handler import StreamHandler
 
 
 class ServerStatusHandler(StatusHandler):
+    @web.authenticated
     async def get(self) -> None:
         """Return the version, the host and the number of live pools."""
         await self.require("read")
@@ -26,6 +29,7 @@ class ServerStatusHandler(StatusHandler):
 
 
 class ZygotesHandler(DistHandler):
+    @web.authenticated
     async def delete(self) -> None:
         """End the processes that wait for the next pool; running pools keep running."""
         await self.require("execute")
@@ -50,6 +54,7 @@ ROUTES: list[tuple[str, type[Any]]] = [
     (_POOL, pool_handlers.PoolHandler),
     (_POOL + "/interrupt", pool_handlers.InterruptHandler),
     (_POOL + "/restart", pool_handlers.RestartHandler),
+    (_POOL + "/resize", pool_handlers.ResizeHandler),
     (_POOL + "/kill", pool_handlers.KillHandler),
     (_POOL + "/extend", pool_handlers.ExtendHandler),
     (_POOL + "/execute", execute.ExecuteHandler),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from jupyter_server.auth.decorator import ws_authenticated
 from jupyter_server.base.websocket import WebSocketMixin
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
@@ -42,6 +43,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
     _track_activity = False
     max_message_size = 1 << 16  # a larger one ends the connection
 
+    @ws_authenticated
     async def get(self, *arguments: Any, **options: Any) -> None:
         """Authorize, then upgrade to a WebSocket."""
         await self.require("read")

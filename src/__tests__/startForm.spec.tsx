@@ -133,6 +133,18 @@ describe('StartForm', () => {
     ]);
   });
 
+  it('counts ranks on the CPU beside those on GPUs', async () => {
+    await showForm();
+    press('More options');
+    write('Ranks on the CPU', '2');
+    expect(input('Ranks').value).toBe('5');
+    tick('GPU 2');
+    expect(input('Ranks').value).toBe('3');
+    expect(host.textContent).not.toMatch('share');
+    press('Start');
+    expect(choices()).toEqual([{ num_ranks: 3, gpu_ids: [2], cpu_ranks: 2 }]);
+  });
+
   it('does not offer what a process of somebody else uses, and says which', async () => {
     const tell = await showForm();
     const chip = () => input('GPU 2').parentElement?.textContent;

@@ -43,6 +43,12 @@ export const SCHEMA: IStartSchema = {
       'x-notes': ['n1 (this node): 4 GPUs', 'n2: 2 GPUs'],
       ...advanced
     }),
+    cpu_ranks: makeField('number', 'Ranks on the CPU', {
+      type: 'integer',
+      minimum: 1,
+      maximum: 8,
+      ...advanced
+    }),
     min_free_memory: makeField('bytes', 'Free memory', {
       minimum: 1,
       ...advanced

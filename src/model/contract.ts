@@ -94,6 +94,10 @@ export interface IPool {
   /** Why it failed, or was stopped as nobody came for it. */
   reason: IReason | null;
   world_size: number;
+  /** How many ranks were asked for, if fewer were enough to start with. */
+  wanted_ranks?: number | null;
+  /** How far it is, if it is to have another size. */
+  resizing?: IResizing | null;
   backend: string;
   placement: string;
   /** Plain sentences to show. */
@@ -110,6 +114,16 @@ export interface IPool {
   attachments: IAttachment[];
   generation: number;
   ranks: IRank[];
+}
+
+/** A pool that is to have another number of ranks. */
+export interface IResizing {
+  num_ranks: number;
+  /** What it waits for. */
+  reason: string;
+  line: IInLine | null;
+  /** Why it kept its size. */
+  failure: IReason | null;
 }
 
 /** Which ranks are replaced; all, if it says nothing. */
@@ -160,6 +174,8 @@ export interface IOffer {
 /** What a user may choose of a new pool; what is left out, the server chooses. */
 export interface IStartChoice {
   num_ranks?: number;
+  /** How many of them run on the CPU, although there are GPUs. */
+  cpu_ranks?: number;
   /** Physical indices, `3:1` for MIG instance 1 of GPU 3, or UUIDs. */
   gpu_ids?: (number | string)[];
   placement?: string;

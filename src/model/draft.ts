@@ -33,6 +33,21 @@ export function pickedGpus(schema: IStartSchema, draft: Draft): string[] {
   return Array.isArray(value) ? value.map(String) : [];
 }
 
+/** How many of the ranks run on the CPU, although there are GPUs. */
+export function ranksOnCpu(draft: Draft): number {
+  return Number(draft.cpu_ranks ?? 0) || 0;
+}
+
+/** One rank per GPU that is picked, or that is on offer, and those on the CPU; null if nobody knows. */
+export function offeredRanks(
+  schema: IStartSchema,
+  draft: Draft,
+  offer: number | null
+): number | null {
+  const gpus = pickedGpus(schema, draft).length || offer;
+  return gpus === null ? null : gpus + ranksOnCpu(draft);
+}
+
 /** What may be kept of a draft: of environment variables only the names, as values may be secrets. */
 export function withoutValues(draft: Draft): Draft {
   const kept = (value: Draft[string]) =>
@@ -60,10 +75,7 @@ export function variablesOf(value: unknown): IVariable[] {
   return Array.isArray(value) ? (value as IVariable[]) : [];
 }
 
-/**
- * How many ranks: what the user says, else one per GPU that is picked, else what is on offer; null if
- * that is left to the server.
- */
+/** How many ranks: what the user says, else what is offered; null if that is left to the server. */
 export function ranksOf(
   schema: IStartSchema,
   draft: Draft,
@@ -71,7 +83,7 @@ export function ranksOf(
 ): number | null {
   const chosen = draft[fieldOf(schema, 'ranks') ?? ''];
   return chosen === undefined
-    ? pickedGpus(schema, draft).length || offer
+    ? offeredRanks(schema, draft, offer)
     : Number(chosen ?? NaN);
 }
 

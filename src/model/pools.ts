@@ -178,6 +178,11 @@ export class PoolsModel {
     await this._send(poolId, this._client.restart(poolId, which));
   }
 
+  /** Add ranks, or end the last ones; the present number cancels what still waits. */
+  async resize(poolId: string, ranks: number, wait = false): Promise<void> {
+    await this._send(poolId, this._client.resize(poolId, ranks, wait));
+  }
+
   /** Have all cells of a notebook run on its ranks, or only those that say so. */
   setMode(kernelId: string, isOn: boolean): Promise<void> {
     return this._runMagic(

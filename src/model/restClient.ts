@@ -136,6 +136,11 @@ export class Client {
     return this._request('POST', pathOf('pools', id, 'restart'), which);
   }
 
+  resize(id: string, num_ranks: number, wait: boolean): Promise<IPool> {
+    const asked = { num_ranks, wait };
+    return this._request('POST', pathOf('pools', id, 'resize'), asked);
+  }
+
   /** All that runs and waits on the machine, and when what waits is expected to start. */
   queue(): Promise<IQueue> {
     return this._request('GET', 'queue?start=1');

@@ -26,6 +26,7 @@ export namespace CommandIDs {
   export const stopPool = 'jupyter-dist:stop-pool';
   export const interruptRanks = 'jupyter-dist:interrupt-ranks';
   export const restartRanks = 'jupyter-dist:restart-ranks';
+  export const resizePool = 'jupyter-dist:resize-pool';
   export const leaveLostNodes = 'jupyter-dist:leave-lost-nodes';
   export const toggleMode = 'jupyter-dist:toggle-mode';
   export const killRank = 'jupyter-dist:kill-rank';

@@ -11,7 +11,7 @@ import type { IPool, IRank, IStartChoice } from '../model/contract';
 import { IStartModel } from '../model/startModel';
 import { CommandIDs, ICurrentNotebook, IPoolsModel } from '../model/tokens';
 import { trans } from '../model/trans';
-import { ask, askRestart, askToLeave } from '../ui/dialogs';
+import { ask, askRestart, askSize, askToLeave } from '../ui/dialogs';
 import { addToPalette } from '../ui/palette';
 
 /** Everything the buttons do, as commands for the palette, menus and shortcuts. */
@@ -146,6 +146,22 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
+    commands.addCommand(CommandIDs.resizePool, {
+      label: trans.__('Resize Pool…'),
+      caption: trans.__('Add ranks, or end the last ones.'),
+      isEnabled: args =>
+        isRunning(args) && !poolOf(args)?.ranks.some(({ node }) => node),
+      execute: async args => {
+        const pool = poolOf(args);
+        const chosen =
+          typeof args.ranks === 'number'
+            ? { ranks: args.ranks, wait: false }
+            : pool && (await askSize(pool.world_size));
+        if (pool && chosen) {
+          await model.resize(pool.id, chosen.ranks, chosen.wait);
+        }
+      }
+    });
     commands.addCommand(CommandIDs.leaveLostNodes, {
       label: trans.__('Go On without Lost Nodes…'),
       caption: trans.__(
@@ -174,6 +190,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       CommandIDs.stopPool,
       CommandIDs.interruptRanks,
       CommandIDs.restartRanks,
+      CommandIDs.resizePool,
       CommandIDs.leaveLostNodes
     ];
     current.changed.connect(() =>

@@ -1,4 +1,9 @@
-import { Dialog, showDialog, showErrorMessage } from '@jupyterlab/apputils';
+import {
+  Dialog,
+  InputDialog,
+  showDialog,
+  showErrorMessage
+} from '@jupyterlab/apputils';
 import type { CommandRegistry } from '@lumino/commands';
 
 import { trans } from '../model/trans';
@@ -31,6 +36,24 @@ export function askRestart(ranks: number[]): Promise<boolean> {
     ),
     trans.__('Restart')
   );
+}
+
+/** How many ranks a pool should have, and whether to wait for GPUs; null if it is to stay as it is. */
+export async function askSize(
+  ranks: number
+): Promise<{ ranks: number; wait: boolean } | null> {
+  const { button, value, isChecked } = await InputDialog.getNumber({
+    title: trans.__('Resize the pool'),
+    label: trans.__(
+      'Number of ranks. New ranks have no variables; if there are fewer, the last ranks end.'
+    ),
+    value: ranks,
+    okLabel: trans.__('Resize'),
+    checkbox: { label: trans.__('Wait for GPUs'), checked: false }
+  });
+  return button.accept && value !== null && value !== ranks
+    ? { ranks: value, wait: isChecked === true }
+    : null;
 }
 
 /** Whether a pool should go on without nodes that are lost. */

@@ -77,6 +77,18 @@ def test_the_only_other_pool_is_attached_to(two: tuple[Notebook, Notebook]) -> N
     assert "NameError" in one.fails("%%distributed\nkept")
 
 
+def test_both_have_the_ranks_of_a_pool_that_one_resizes(two: tuple[Notebook, Notebook]) -> None:
+    one, other = two
+    other.ok("%dist_attach")
+    other.ok("%%distributed\nother = kept")
+    cell = "%%distributed\nt = torch.ones(1)\ndist.all_reduce(t)\nint(t), world_size"
+    one.ok("%dist_resize 3")
+    assert other.ok(cell).lines == ["[0-2] (3, 3)"]
+    other.ok("%dist_resize 2")
+    assert one.ok(cell).lines == ["[0-1] (2, 2)"]
+    assert one.ok("%%distributed\nother").lines == ["[0-1] 7"]
+
+
 def test_the_timeline_shows_what_a_guest_profiles(
     two: tuple[Notebook, Notebook], request: pytest.FixtureRequest
 ) -> None:

@@ -118,6 +118,15 @@ def test_a_pool_with_gpus_says_which() -> None:
     assert 'dist.init_process_group("cpu:gloo,cuda:nccl", device_id=device)' in script
 
 
+def test_a_pool_with_a_rank_on_the_cpu_says_which() -> None:
+    pool = replace(GPUS, backend="gloo", world_size=3)
+    pool.ranks = [*GPUS.ranks, RankRecord(2, 2, "cpu", None)]
+    script = exported(RanCell("rank", [0, 1, 2], 1), pool=pool)
+    assert "CUDA_VISIBLE_DEVICES=3,0 torchrun --nproc_per_node 3 train.py" in script
+    assert "device = torch.device(['cuda:0', 'cuda:1', 'cpu'][rank])" in script
+    assert "gpu_id = [3, 0, None][rank % 3]" in script
+
+
 def test_a_pool_without_a_group_gets_none() -> None:
     script = exported(RanCell("rank", [0, 1], 1), pool=replace(CPU, backend="none"))
     assert "_process_group" not in script

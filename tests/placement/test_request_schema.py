@@ -27,6 +27,7 @@ NOT_OFFERED = {
     "node_python": "for magics and scripts only",
     "performance": "for magics and scripts only",
     "map": "for magics and scripts only",
+    "min_ranks": "for magics and scripts only",
     "force": "overrides are for code, where readers see them",
     "kernel_id": "the form knows the notebook",
     "name": "the form knows its path",
@@ -99,6 +100,7 @@ def test_no_field_is_forgotten() -> None:
             "one_rank_per_gpu",
             "oversubscribe",
             "wait",
+            "cpu_ranks",
         ),
         *("min_free_memory", "check", "env", "start_method", "timeout", "time_limit", "idle_limit"),
     ]

@@ -65,6 +65,24 @@ async def test_two_ranks_on_one_gpu_talk_by_gloo(notebook: Notebook) -> None:
     assert "[0-1] 2 cuda:0" in said.lines
 
 
+def test_a_rank_on_the_cpu_sees_no_gpu_and_the_others_have_a_group_on_nccl(
+    notebook: Notebook,
+) -> None:
+    assert "Rank 1 runs on the CPU" in notebook.ok("%dist_init -n 2 --cpu-ranks 1").shown
+    said = notebook.ok(
+        "%%distributed\n"
+        "on_gpus = dist.new_group([0], backend='nccl')\n"
+        "t = torch.ones(1, device=device)\n"
+        "if rank == 0:\n    dist.all_reduce(t, group=on_gpus)\n"
+        "u = torch.ones(1)\ndist.all_reduce(u)\n"
+        "print(device, torch.cuda.device_count(), gpu_id is None, int(t), int(u))"
+    )
+    assert [" ".join(line.split()) for line in said.lines] == [
+        "[0] cuda:0 1 False 1 2",
+        "[1] cpu 0 True 1 2",
+    ]
+
+
 def test_a_tensor_comes_to_the_notebook_on_the_cpu_and_it_is_said(notebook: Notebook) -> None:
     notebook.ok("%dist_init -n 1")
     notebook.ok("%%distributed\nt = torch.arange(4, device=device)")

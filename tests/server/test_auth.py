@@ -106,6 +106,14 @@ def test_a_stranger_is_refused(
     assert status(Client(server, credentials), method, path, handler) == expected
 
 
+def test_jupyter_server_finds_each_method_authenticated(tmp_path: Path) -> None:
+    """It warns of methods without a decorator where unauthenticated access is off."""
+    option = "--ServerApp.allow_unauthenticated_access=False"
+    server = Server(tmp_path / "home", tmp_path, option)
+    server.close()
+    assert not [line for line in server.log if "registered for /jupyter-dist" in line]
+
+
 @every_operation
 def test_the_owner_is_let_in(client: Client, method: str, path: str, handler: type[Any]) -> None:
     """Otherwise a refusal would prove nothing."""

@@ -65,7 +65,11 @@ def test_files_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["profile", "compare", after, before, "--fail-if-slower", "5%"]) == 0
 
 
-@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b"{}"), gzip.compress(b"[1]"), None])
+@pytest.mark.parametrize(
+    "content",
+    [b"no gzip", gzip.compress(b"{}"), gzip.compress(b"[1]"), None],
+    ids=["no gzip", "no trace", "a list", "no file"],  # gzip writes the time
+)
 def test_what_is_no_profile_is_refused(
     tmp_path: Path, content: bytes | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,6 +79,35 @@ def test_what_is_no_profile_is_refused(
     assert main(["profile", "compare", str(file), str(file)]) == 2
     said = capsys.readouterr().err
     assert "profile.json.gz" in said and ("cannot be read" in said or "has no profile" in said)
+
+
+def test_profiles_on_different_numbers_of_ranks_scale(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = (
+        write(
+            tmp_path / f"{ranks}.json.gz",
+            {"jupyterDistProfiles": {rank: profile(steps, **parts) for rank in range(ranks)}},
+        )
+        for ranks, steps, parts in (
+            (1, [0.1] * 10, {}),
+            (2, [0.08] * 10, {"compute": 0.45, "input": 0.3}),
+        )
+    )
+    assert main(["profile", "scaling", two, one]) == 0
+    first, head, *rows = capsys.readouterr().out.splitlines()
+    assert first == (
+        "2 ranks are 1.2 times as fast as 1 rank: efficiency 62 %. Most of the loss is input: "
+        "30 ms of a step."
+    )
+    assert head.split()[:4] == ["ranks", "time", "speed-up", "efficiency"]
+    assert [row.split()[0] for row in rows] == ["1", "2"]
+    assert main(["profile", "scaling", "--weak", one, two]) == 0
+    assert "2 ranks do 2.5 times as much" in capsys.readouterr().out
+    assert main(["profile", "scaling", one, one]) == 2
+    assert "on different numbers of ranks" in capsys.readouterr().err
+    assert main(["profile", "compare", one]) == 2
+    assert "Name two profiles" in capsys.readouterr().err
 
 
 def test_a_percentage_is_checked(capsys: pytest.CaptureFixture[str]) -> None:

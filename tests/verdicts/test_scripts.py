@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import psutil
 import pytest
 
@@ -276,6 +277,26 @@ def test_without_py_spy_it_is_said_what_is_missing(
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     cannot = "No verdict: what ranks 0-2 do cannot be seen (py-spy is not installed; its process"
     until(["--pid", str(own_torchrun.pid)], cannot)
+
+
+def test_the_pool_of_a_notebook_that_is_a_job(machine: Queue) -> None:
+    cells = [
+        "%load_ext jupyter_dist_server",
+        "%dist_init -n 2",
+        "%%distributed\nimport time\nif rank == 0:\n    dist.all_reduce(torch.ones(20))\n"
+        "else:\n    time.sleep(600)",
+    ]
+    written = nbformat.v4.new_notebook(cells=[*map(nbformat.v4.new_code_cell, cells)])
+    nbformat.write(written, machine.folder / "hangs.ipynb")
+    options = ["--parsable", "--kernel", "python3", "--gpu-ids", "0,1"]
+    job = machine.run("notebook", *options, "hangs.ipynb").strip()
+    found = until([job], "Rank 0 waits in all_reduce #N (20 × float32)")
+    assert found["text"].endswith("it is in `time.sleep`, In[3] line 6."), "no cell can be stopped"
+    assert found["pool"].startswith("p-") and found["world_size"] == 2
+    assert "In[3], line 6" in found["stacks"]
+    assert machine.run("why", job).startswith(f"Pool {found['pool']}:\nRank 0 waits in")
+    machine.run("cancel", job)
+    machine.ended(job)
 
 
 def test_what_has_no_ranks(machine: Queue) -> None:

@@ -61,11 +61,17 @@ class Ranks:
         """Whether the whole pool starts: then the others would wait for a rank that fails."""
         return self.starter.whole and self.starter.is_starting
 
-    def resize(self, config: PoolFile, kept: Sequence[int]) -> None:
+    def renumber(self, config: PoolFile, kept: Sequence[int]) -> None:
         """Have fewer ranks from now on; all have ended. `kept` are their earlier numbers."""
         self.everybody = range(config.world_size)
         self._deaths.world_size = config.world_size
-        self.starter.resize(config, kept)
+        self.starter.renumber(config, kept)
+
+    def resize(self, config: PoolFile) -> None:
+        """Have more or fewer ranks from now on; those that are left out have ended."""
+        self.everybody = range(config.world_size)
+        self._deaths.world_size = config.world_size
+        self.starter.resize(config)
 
     def _own(self, ranks: Iterable[RankState]) -> list[RankState]:
         """Return the ranks that are on this node: only here, their pids are theirs."""

@@ -62,6 +62,7 @@ class Starter:
         self._folder = folder
         self._config = config
         self._devices = [rank.device for rank in config.ranks]
+        self._no_cuda = False
         self._nodes = config.nodes
         self.own = config.own
         self._on_report = on_report
@@ -79,7 +80,7 @@ class Starter:
     def prepare(self) -> None:
         """Choose the devices, check that forking is safe, and note what ranks cannot do."""
         if set(self._devices) != {"cpu"} and (why := rank_process.no_cuda()):
-            self._devices = ["cpu"] * len(self._devices)
+            self._devices, self._no_cuda = ["cpu"] * len(self._devices), True
             self.backend = "none" if self.backend == "none" else "gloo"
             self.notices.append(f"{why}: ranks have GPU IDs, but run on the CPU.")
         threads = psutil.Process().num_threads()
@@ -134,9 +135,11 @@ class Starter:
 
     def _begin(self, chosen: Collection[int]) -> None:
         everybody = range(self._config.world_size)
-        known = self.ranks or [self._new_state(rank, "dead") for rank in everybody]
+        known = {record.rank: record for record in self.ranks}
         self.ranks = [
-            self._new_state(rank, "starting") if rank in chosen else known[rank]
+            self._new_state(rank, "starting")
+            if rank in chosen
+            else known.get(rank) or self._new_state(rank, "dead")
             for rank in everybody
         ]
         self._ordered.extend(rank for rank in chosen if rank in self.own)
@@ -173,7 +176,7 @@ class Starter:
             for rank, ports in self._held.items()
         }
 
-    def resize(self, config: PoolFile, kept: Sequence[int]) -> None:
+    def renumber(self, config: PoolFile, kept: Sequence[int]) -> None:
         """Have fewer ranks from now on; none runs. `kept` are their earlier numbers."""
         self._config, self._nodes, self.own = config, config.nodes, config.own
         self._devices = [self._devices[old] for old in kept]
@@ -181,6 +184,14 @@ class Starter:
         self.ranks = []
         for connection in self._folder.glob("rank-*.json"):  # of ranks that have other numbers now
             connection.unlink()
+
+    def resize(self, config: PoolFile) -> None:
+        """Have more or fewer ranks from now on; those that are left out have ended."""
+        self._config, self.own = config, config.own
+        new = config.ranks[len(self._devices) :]
+        self._devices += ["cpu" if self._no_cuda else rank.device for rank in new]
+        self._devices = self._devices[: config.world_size]
+        self.ranks = self.ranks[: config.world_size]
 
     def cancel(self, chosen: Collection[int]) -> None:
         """Forget orders for some ranks."""

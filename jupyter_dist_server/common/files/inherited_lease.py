@@ -7,6 +7,7 @@ import fcntl
 import os
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,29 @@ class InheritedLease:
         self.tell()
         if count := len(self._said.gpus):
             note_use(count, self._said.since or time.time(), count * self._idle)
+
+    def keep_only(self, uuids: Collection[str]) -> bool:
+        """Release the other GPUs, if there are any; tell whether some are kept.
+
+        Ranks that go on have the files open too, which is why they are unlocked.
+        """
+        gone = [uuid for uuid in self._said.gpus if uuid not in uuids]
+        if not gone:
+            return True
+        if not (kept := tuple(uuid for uuid in self._said.gpus if uuid in uuids)):
+            return False
+        since = self._said.since or time.time()
+        # The locks are in the order of the UUIDs, behind that of the folder.
+        locks = dict(zip(sorted(self._said.gpus), self._files[1:-1], strict=True))
+        self.tell(gpus=kept)
+        note_use(len(gone), since, len(gone) * self._idle)
+        for uuid in gone:
+            place = self._files.index(locks[uuid])
+            fcntl.flock(locks[uuid].fileno(), fcntl.LOCK_UN)
+            self._files.pop(place).close()
+            if self._paths:
+                self._paths.pop(place)
+        return True
 
     def mend(self) -> None:
         """Create files again that were removed."""

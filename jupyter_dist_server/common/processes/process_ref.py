@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 RESTARTED, STOPPED = "restarted", "stopped"
 """How a rank ended that we ended ourselves; any other end is a death."""
+RESIZED = "left out, as the pool has another size now"
 KILLED = "killed by request"
 """Why a rank is dead that a user had killed; for its other users, it has died."""
 UNKNOWN_EXIT = 1 << 8

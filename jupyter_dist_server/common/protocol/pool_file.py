@@ -7,9 +7,10 @@ from collections.abc import Callable
 import msgspec
 
 from ..processes.process_ref import ProcessRef
+from .agents.agent_messages import PlacedRank as PlacedRank
 from .decode_message import reader
 from .node_addresses import CurveKeys, PoolNode
-from .pool_record import GpuReference, PoolRecord
+from .pool_record import PoolRecord
 
 CONFIG = "pool.json"
 VERSION = 4
@@ -18,16 +19,6 @@ VERSION = 4
 
 class OtherVersion(ValueError):
     """A pool of another version of this package, which is left alone."""
-
-
-class PlacedRank(msgspec.Struct, frozen=True):
-    """Where one rank is to be."""
-
-    device: str
-    """``cpu``, or ``cuda:I`` as CUDA counts for this rank."""
-    gpu: GpuReference | None
-    mask: str | None
-    """``CUDA_VISIBLE_DEVICES``; `None` for the agent's."""
 
 
 class PoolFile(msgspec.Struct, frozen=True, kw_only=True):

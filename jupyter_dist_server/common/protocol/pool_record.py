@@ -94,6 +94,18 @@ class Progress(msgspec.Struct):
     line: InLine | msgspec.UnsetType | None = msgspec.UNSET
 
 
+class Resizing(msgspec.Struct, frozen=True):
+    """A pool that is to have another number of ranks."""
+
+    num_ranks: int
+    reason: str = ""
+    """What it waits for."""
+    line: InLine | None = None
+    """Its place in line, if that is GPUs."""
+    failure: Reason | None = None
+    """Why it kept its size."""
+
+
 class PoolRecord(msgspec.Struct):
     """One pool; `version` grows with each change."""
 
@@ -113,6 +125,8 @@ class PoolRecord(msgspec.Struct):
     """Seconds after which it is stopped if no cell runs, and its GPUs do nothing."""
     idle_since: float | None = None
     """Since when that is so; `None` in the first minute."""
+    wanted_ranks: int | None = None
+    """How many ranks were asked for, if fewer were enough to start with."""
     leases: str | None = None
     """How its GPUs are leased: ``exclusive`` or ``shared``; `None` if it has none."""
     folder: str = ""
@@ -129,6 +143,7 @@ class PoolRecord(msgspec.Struct):
     reason: Reason | None = None
     notices: list[str] = []
     progress: Progress = field(default_factory=Progress)
+    resizing: Resizing | None = None
     created: float = field(default_factory=time.time)
     started: float | None = None
     ended: float | None = None

@@ -76,10 +76,13 @@ class Lease:
         self._files = files
 
     @classmethod
-    def take(cls, uuids: Iterable[str], who: Leaseholder, shared: bool = False) -> Lease:
+    def take(
+        cls, uuids: Iterable[str], who: Leaseholder, shared: bool = False, name: str = ""
+    ) -> Lease:
         """Lease GPUs, all or none; it reads what others lease, so it has no place in an event loop.
 
-        `shared`: others may lease them too, if they share them. It raises `GpuTaken` if another
+        `shared`: others may lease them too, if they share them. `name` is that of a pool's further
+        lease. It raises `GpuTaken` if another
         process leases one of them, or looks at it this very moment.
         """
         where, mode = folder(), fcntl.LOCK_SH if shared else fcntl.LOCK_EX
@@ -93,7 +96,7 @@ class Lease:
                 if not (is_free(locks[-1], mode) and _is_still_there(where, uuid, locks[-1])):
                     raise GpuTaken(uuid)
             who = msgspec.structs.replace(who, gpus=tuple(sorted(set(uuids))), shared=shared)
-            path = where / f"{who.pool}{_HOLDER if who.gpus else _CORES}"
+            path = where / f"{name or who.pool}{_HOLDER if who.gpus else _CORES}"
             holder = HeldFile.create(path, who.encode())
             undo.enter_context(holder.file)
             undo.callback(path.unlink, missing_ok=True)

@@ -12,6 +12,7 @@ from IPython.core.error import UsageError
 
 from ...common.errors import DistError
 from ...common.nearest_name import did_you_mean, option_names
+from ...placement.requests.field_checks import CPU
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -123,14 +124,14 @@ def read_performance(text: str) -> dict[str, float]:
 
 
 def read_map(text: str) -> dict[str, int | str]:
-    """Read ``0:3,1:0``: ranks and their GPUs."""
+    """Read ``0:3,1:0,2:cpu``: ranks and their GPUs."""
     gpus = {}
     for item in _items(text):
         rank, _, gpu = item.partition(":")
         try:
-            gpus[str(int(rank))] = _gpu(gpu)
+            gpus[str(int(rank))] = CPU if gpu.strip() == CPU else _gpu(gpu)
         except ValueError:
-            message = f"--map must be ranks with GPUs, such as 0:3,1:0, not “{item}”"
+            message = f"--map must be ranks with GPUs, such as 0:3,1:0,2:cpu, not “{item}”"
             raise UsageError(message) from None
     if len(gpus) < len([*_items(text)]):
         raise UsageError(f"--map has a rank twice: “{text}”")

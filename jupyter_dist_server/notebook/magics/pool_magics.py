@@ -8,12 +8,10 @@ from IPython.core.error import UsageError
 from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
-from ...common.rank_specs import name_ranks
 from ...common.units import count_ranks, read_limit
 from ...placement.requests.request import PoolRequest
 from ...pools.discovery import find_pools, pools_of_other_versions
 from ..custom_placement import Place, custom_map
-from ..output.remedies import replace_ranks
 from ..reuse_pool import can_reuse
 from .base import DistMagics
 from .option_parser import (
@@ -28,7 +26,7 @@ from .option_parser import (
     read_variable,
     read_wait,
 )
-from .reports.pool_status import describe_limits, pools_table, with_progress
+from .reports.pool_status import pools_table, with_progress
 
 
 @magics_class
@@ -81,7 +79,22 @@ class PoolMagics(DistMagics):
         type=read_performance,
         help="scores of GPUs, such as 0=100,3=110; only these are used, the best first",
     )
-    @argument("--map", help="GPU of each rank, such as 0:3,1:0; node and GPU: n1:0,n1:1,n2:0")
+    @argument(
+        "--map",
+        help="GPU of each rank, or cpu, such as 0:3,1:0,2:cpu; node and GPU: n1:0,n1:1,n2:0",
+    )
+    @argument(
+        "--min-ranks",
+        type=int,
+        metavar="K",
+        help="start with K or more ranks if fewer than -n GPUs are free",
+    )
+    @argument(
+        "--cpu-ranks",
+        type=int,
+        metavar="K",
+        help="the last K of the ranks run on the CPU, although there are GPUs",
+    )
     @argument(
         "--one-rank-per-gpu",
         "--exclusive",
@@ -149,6 +162,7 @@ class PoolMagics(DistMagics):
             %dist_init
             %dist_init -n 4
             %dist_init --num-ranks 2 --gpu-ids 0,3
+            %dist_init -n 4 --cpu-ranks 2
             %dist_init -n 2 --min-free-memory 20GiB --wait 600
             %dist_init -n 2 --time 2:00:00 --idle-limit 30m
             %dist_init --nodes 2 --ranks-per-node 4
@@ -182,70 +196,6 @@ class PoolMagics(DistMagics):
                 self.pool.require()[0],
                 f"The pool was started with --env {variables}: set these variables for torchrun.",
             )
-
-    @plain_usage
-    @line_magic
-    def dist_interrupt(self, line: str) -> None:
-        """Interrupt what the ranks run; their variables are kept.
-
-        Examples::
-
-            %dist_interrupt
-        """
-        no_options("dist_interrupt", line)
-        late = self.pool.interrupt()
-        if not late:
-            print("Interrupted all ranks; their variables are kept.")
-            return
-        if len(late) < self.pool.require()[0].world_size:
-            print("Interrupted the other ranks; their variables are kept.")
-        print(f"{name_ranks(late).capitalize()} did not stop. {replace_ranks(late).capitalize()}")
-
-    @plain_usage
-    @magic_arguments()
-    @argument(
-        "time",
-        nargs="?",
-        type=read_limit,
-        help="how much longer it may run: 1:00:00, 30m, or minutes",
-    )
-    @line_magic
-    def dist_extend(self, line: str) -> None:
-        """Let the pool run longer than its time limit; its idle time starts again, too.
-
-        Examples::
-
-            %dist_extend 1:00:00
-            %dist_extend
-        """
-        record = self.pool.extend(parse(self.dist_extend, line).time)
-        print(describe_limits(record) or "The pool has no time limit and no idle limit.")
-
-    @plain_usage
-    @magic_arguments()
-    @argument("--ranks", default="", help="some ranks, such as 1 or 0,2; default: all")
-    @argument(
-        "--without-lost-nodes",
-        action="store_true",
-        help="go on without the nodes that are lost: all other ranks restart, with new numbers",
-    )
-    @line_magic
-    def dist_restart(self, line: str) -> None:
-        """Replace ranks by new ones; their variables are lost, those of the others are kept.
-
-        Examples::
-
-            %dist_restart
-            %dist_restart --ranks 1
-            %dist_restart --without-lost-nodes
-        """
-        options = parse(self.dist_restart, line)
-        if options.without_lost_nodes and options.ranks:
-            raise UsageError("--without-lost-nodes restarts all ranks, so omit --ranks")
-        ranks = None if options.without_lost_nodes else options.ranks
-        with_progress(self.shell, lambda progress: self.pool.restart(ranks, progress))
-        if not self.pool.repair_group():
-            print("The process group will be re-created when all ranks are running and idle.")
 
     @plain_usage
     @magic_arguments()

@@ -97,7 +97,7 @@ def as_script(ran: RanCells, path: str) -> Script:
 def _head(
     pool: PoolRecord, command: str, missing: list[str], futures: list[str], names: set[str]
 ) -> str:
-    gpus = [rank.gpu.index for rank in pool.ranks if rank.gpu]
+    gpus: list[int | None] = [rank.gpu.index for rank in pool.ranks if rank.gpu]
     lines = [
         '"""Cells that ran on ranks, written by %dist_export of Jupyter Dist.',
         "",
@@ -116,7 +116,12 @@ def _head(
         'local_rank = int(os.environ["LOCAL_RANK"])',
         'world_size = int(os.environ["WORLD_SIZE"])',
     ]
-    if any(rank.device != "cpu" for rank in pool.ranks):
+    devices = [rank.device for rank in pool.ranks]
+    if gpus and "cpu" in devices:
+        gpus = [rank.gpu.index if rank.gpu else None for rank in pool.ranks]
+        lines.append(f"device = torch.device({devices!r}[rank])")
+        lines.append('if device.type == "cuda":\n    torch.cuda.set_device(device)')
+    elif any(device != "cpu" for device in devices):
         lines.append('device = torch.device("cuda", local_rank % torch.cuda.device_count())')
         lines.append("torch.cuda.set_device(device)")
     else:

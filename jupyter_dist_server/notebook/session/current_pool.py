@@ -235,6 +235,15 @@ class CurrentPool:
             raise with_last_lines(failures[0])
         return record
 
+    def resize(self, num_ranks: int, wait: float | None, progress: Progress) -> PoolRecord:
+        """Have more or fewer ranks, and wait until the new ones are ready."""
+        record, _ = self.require()
+        self.attach()  # its server may have gone meanwhile
+        record = self._owner.control.resize(record.id, num_ranks, wait)
+        record = self._owner.follow_resize(record, progress)
+        with self.connection.replaced():
+            return self._follow(record, progress)
+
     def extend(self, seconds: float | None) -> PoolRecord:
         """Let the pool run longer than its time limit, and restart its idle time."""
         record, _ = self.require()

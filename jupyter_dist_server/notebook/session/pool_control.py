@@ -96,6 +96,10 @@ class LocalControl:
         drop = ranks is None
         return self._after(pool_id, lambda pool: pool.commands.restart(ranks, drop))
 
+    def resize(self, pool_id: str, num_ranks: int, wait: float | None) -> PoolRecord:
+        """Begin to have more or fewer ranks."""
+        return self._after(pool_id, lambda pool: pool.resizer.resize(num_ranks, wait))
+
     def extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
         """Let a pool run longer than its time limit, and restart its idle time."""
         return self._after(pool_id, lambda pool: pool.commands.extend(seconds))

@@ -83,6 +83,21 @@ class PoolOwner:
         progress(record)
         return record
 
+    def follow_resize(
+        self, record: PoolRecord, progress: Callable[[PoolRecord], None]
+    ) -> PoolRecord:
+        """Wait until a pool has another size; an interrupt leaves it as it is, if that can be."""
+        try:
+            while record.resizing and not record.resizing.failure and not record.ended:
+                progress(record)
+                record = self.control.wait(record, 10.0)
+        except KeyboardInterrupt:
+            self.control.resize(record.id, record.world_size, None)
+            raise
+        if record.resizing and record.resizing.failure:
+            raise record.resizing.failure.error()
+        return record
+
     def until_ended(self, record: PoolRecord, seconds: float | None = None) -> PoolRecord:
         """Follow a pool until it has ended, or too long; with `seconds`, if it is not ending."""
         begun = time.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import urllib.error
 import urllib.request
@@ -136,6 +137,11 @@ class ServerControl:
         """Replace ranks."""
         body = {"without_lost_nodes": True} if ranks is None else {"ranks": ranks}
         return self._record("POST", f"pools/{pool_id}/restart", body)
+
+    def resize(self, pool_id: str, num_ranks: int, wait: float | None) -> PoolRecord:
+        """Begin to have more or fewer ranks."""
+        body = {"num_ranks": num_ranks, "wait": True if wait == math.inf else wait}
+        return self._record("POST", f"pools/{pool_id}/resize", body)
 
     def extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
         """Let a pool run longer."""

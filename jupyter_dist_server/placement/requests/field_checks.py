@@ -18,6 +18,9 @@ PLACEMENTS = ("cycle", "ids", "free-memory", "performance", "map")
 MAX_SECONDS = 1e9
 """Of any time limit; event loops cannot count much further."""
 
+CPU = "cpu"
+"""What a map has instead of a GPU, for a rank on the CPU."""
+
 GpuId = int | str
 """A physical index, as in ``nvidia-smi``; ``"3:1"`` for MIG instance 1 of GPU 3; or a UUID, or
 the beginning of one."""
@@ -57,7 +60,8 @@ def _one_of(what: str, known: Sequence[str]) -> Check:
 
 
 def _check_count(name: str, value: Any) -> None:
-    what = {"num_ranks": "ranks", "nodes": "nodes"}.get(name, "ranks per node")
+    names = {"nodes": "nodes", "cpu_ranks": "ranks on the CPU", "ranks_per_node": "ranks per node"}
+    what = names.get(name, "ranks")
     if not _is_from_one(value, MAX_RANKS):
         raise bad_field(name, f"The number of {what} must be from 1 to {MAX_RANKS}, not {value!r}.")
 
@@ -173,6 +177,8 @@ CHECKS: dict[str, Check] = {
     "ranks_per_node": _check_count,
     "node_map": _check_node_map,
     "node_python": _check_text,
+    "min_ranks": _check_count,
+    "cpu_ranks": _check_count,
     "gpu_ids": _check_gpu_ids,
     "placement": _one_of("a placement", PLACEMENTS),
     "min_free_memory": _check_bytes,
@@ -198,7 +204,15 @@ CHECKS: dict[str, Check] = {
     "kernel_pid": _check_pid,
 }
 
-INTEGERS = {"num_ranks", "nodes", "ranks_per_node", "min_free_memory", "kernel_pid"}
+INTEGERS = {
+    "num_ranks",
+    "min_ranks",
+    "cpu_ranks",
+    "nodes",
+    "ranks_per_node",
+    "min_free_memory",
+    "kernel_pid",
+}
 
 READ: dict[str, Callable[[Any], Any]] = {
     "gpu_ids": lambda value: tuple(map(as_integer, value)),
@@ -231,7 +245,14 @@ def check_over_nodes(request: Mapping[str, Any]) -> None:
                 raise bad_field("node_map", f"The map has {has} {what}, but the pool has {given}.")
     if not is_over_nodes and engine in (None, LOCAL):
         return
-    for name in ("gpu_ids", "map", "performance", *(["placement"] if mapped else [])):
+    for name in (
+        "gpu_ids",
+        "cpu_ranks",
+        "min_ranks",
+        "map",
+        "performance",
+        *(["placement"] if mapped else []),
+    ):
         if request[name]:
             message = f"“{name}” chooses GPUs of one machine, not of several nodes."
             raise bad_field(

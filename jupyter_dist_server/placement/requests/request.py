@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .field_checks import CHECKS, INTEGERS, READ, GpuId, as_integer, bad_field, check_over_nodes
+from .field_checks import (
+    CHECKS,
+    CPU,
+    INTEGERS,
+    READ,
+    GpuId,
+    as_integer,
+    bad_field,
+    check_over_nodes,
+)
 
 OLD_NAMES = {"exclusive": "one_rank_per_gpu", "share": "oversubscribe"}
 """Fields that had another name, which is still accepted."""
@@ -29,6 +38,10 @@ class PoolRequest:
     """The node of each rank, and its GPU there."""
     node_python: str = ""
     """The interpreter on other machines; empty is `python`."""
+    min_ranks: int | None = None
+    """Number of ranks to start with if there are not enough free GPUs for all."""
+    cpu_ranks: int | None = None
+    """Number of ranks on the CPU: the last ones. The others get GPUs."""
     gpu_ids: tuple[GpuId, ...] | None = None
     """GPUs that may be used; with placement ``ids``, for ranks in this order."""
     placement: str | None = None
@@ -38,7 +51,7 @@ class PoolRequest:
     performance: dict[GpuId, float] | None = None
     """A score for each GPU that may be used; the best ones get the first ranks."""
     map: dict[int, GpuId] | None = None
-    """The GPU of each rank."""
+    """The GPU of each rank, or `CPU`."""
     one_rank_per_gpu: bool = False
     """Whether to refuse that two ranks share a GPU."""
     oversubscribe: bool = False
@@ -85,6 +98,23 @@ class PoolRequest:
             "free-memory": self.min_free_memory,
         }
         return next((policy for policy, given in implied.items() if given), "cycle")
+
+    @property
+    def is_hybrid(self) -> bool:
+        """Whether some ranks, or all, run on the CPU although there are GPUs."""
+        return bool(self.cpu_ranks) or CPU in (self.map or {}).values()
+
+    @property
+    def on_gpus(self) -> PoolRequest | None:
+        """What is asked for the ranks on GPUs, counted from 0; `None` if there are none."""
+        if not self.is_hybrid:
+            return self
+        if self.map:
+            gpus = [self.map[rank] for rank in sorted(self.map) if self.map[rank] != CPU]
+            count, chosen = len(gpus) or None, dict(enumerate(gpus))
+            return replace(self, num_ranks=count, map=chosen) if gpus else None
+        count = self.num_ranks and self.num_ranks - (self.cpu_ranks or 0)
+        return None if count == 0 else replace(self, num_ranks=count, cpu_ranks=None)
 
     @property
     def added_env(self) -> dict[str, str]:
@@ -136,6 +166,33 @@ def _check_together(request: PoolRequest) -> None:
     if request.map and request.gpu_ids:
         raise bad_field("gpu_ids", "The map already chooses the GPUs.", "Omit one of them.")
     check_over_nodes(vars(request))
+    if request.min_ranks:
+        _check_min_ranks(request)
+    if request.map and request.cpu_ranks:
+        message = "The map already says which ranks run on the CPU."
+        raise bad_field("cpu_ranks", message, "Omit one of them.")
+    if (request.cpu_ranks or 0) > (request.num_ranks or math.inf):
+        message = f"{request.cpu_ranks} ranks on the CPU are more than the pool has."
+        raise bad_field("cpu_ranks", message, "-n is the number of all ranks.")
+    if request.is_hybrid and "nccl" in (request.backend or ""):
+        raise bad_field(
+            "backend",
+            "The backend of a pool with ranks on the CPU is gloo: NCCL needs a GPU on each rank.",
+            "Omit --backend. The ranks on GPUs can use NCCL in a group of their own: "
+            'dist.new_group([0, 1], backend="nccl").',
+        )
     if request.map and request.num_ranks not in (None, len(request.map)):
         have = f"{len(request.map)} rank{'s' if len(request.map) > 1 else ''}"
         raise bad_field("map", f"The map has {have}, but the pool has {request.num_ranks}.")
+
+
+def _check_min_ranks(request: PoolRequest) -> None:
+    if (request.num_ranks or 0) < (request.min_ranks or 0):
+        message = (
+            f"The least number of ranks, {request.min_ranks}, is more than the number of ranks."
+        )
+        raise bad_field("min_ranks", message, "-n is the number of ranks that is wanted.")
+    for name in ("cpu_ranks", "oversubscribe", *(["gpu_ids"] if request.policy == "ids" else [])):
+        if getattr(request, name):
+            hint = "Omit one of them." if name != "gpu_ids" else "Add --placement cycle."
+            raise bad_field("min_ranks", f"“min_ranks” does not go with “{name}”.", hint)

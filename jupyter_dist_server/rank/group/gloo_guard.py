@@ -50,7 +50,7 @@ class GlooGuard:
 
     def __init__(self, rank: int, world_size: int, nodes: Collection[str] = ()) -> None:
         self._rank = rank
-        self._world_size = world_size
+        self.world_size = world_size
         self._nodes = nodes
         self._listeners: set[int] = set()  # inodes of gloo's listeners
         self._members: set[int] = set()  # inodes of connections that were checked
@@ -96,7 +96,7 @@ class GlooGuard:
         before = set.intersection(*self._making)
         for sock in _sockets():
             if _listens(sock) and _inode(sock) not in before:
-                for pair in range(self._world_size):
+                for pair in range(self.world_size):
                     with contextlib.suppress(OSError), socket.socket(sock.family) as end:
                         end.settimeout(patience.instant)
                         end.connect(sock.getsockname())

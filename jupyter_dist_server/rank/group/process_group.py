@@ -19,7 +19,7 @@ from collections.abc import Collection
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from ..torch_internals import Make, begun_in, end_rpc, groups, wrap_gloo, wrap_maker
+from ..torch_internals import Make, begun_in, end_rpc, groups, groups_on_nccl, wrap_gloo, wrap_maker
 from .gloo_guard import Connection, GlooGuard, connections
 from .user_group import UserGroup, no_group
 
@@ -50,7 +50,7 @@ class ProcessGroup:
         """When the group was made, in seconds since 1970."""
         self._backend = backend
         self._rank = rank
-        self._world_size = world_size
+        self.world_size = world_size
         self._meeting = store
         self.device = device
         self._generation = 0
@@ -79,6 +79,10 @@ class ProcessGroup:
         wrap_maker(noticing)
         wrap_gloo(lambda make, opened=False: noticing(make) if opened else make)  # split groups
 
+    def resize(self, world_size: int) -> None:
+        """Have another size from the next group on."""
+        self.world_size = self._users.world_size = self._guard.world_size = world_size
+
     def join(self, name: str, generation: int, seconds: float, asked_at: float = 0.0) -> None:
         """Make the group together with all other ranks; blocks until all are there, or raises.
 
@@ -103,7 +107,7 @@ class ProcessGroup:
                 self._backend,
                 store=store,
                 rank=self._rank,
-                world_size=self._world_size,
+                world_size=self.world_size,
                 device_id=torch.device(self.device) if "nccl" in self._backend else None,
             )
         pool_store.set_timeout(datetime.timedelta(minutes=5))  # torch's own, for user's groups
@@ -132,7 +136,7 @@ class ProcessGroup:
         """Go on with all ranks or with none: torch would wait half an hour for one that gave up."""
         store.set(f"here/{self._rank}", "")
         try:
-            store.wait([f"here/{rank}" for rank in range(self._world_size)], limit)
+            store.wait([f"here/{rank}" for rank in range(self.world_size)], limit)
         except RuntimeError:
             if store.compare_set("ends", "", "given up") != b"all here":
                 raise
@@ -202,8 +206,7 @@ class ProcessGroup:
             return
         self._breaks += 1
         self.name = None
-        if "nccl" in self._backend:
-            self._abort()
+        self._abort()
         self._meeting.break_waits()
         self._guard.end_connecting()
         # The stores' too, also of programs without ours: `new_group` and `init_rpc` wait there.
@@ -214,9 +217,9 @@ class ProcessGroup:
                     sock.shutdown(socket.SHUT_RDWR)
 
     def _abort(self) -> None:
-        """Begin to abort all groups at once: NCCL waits in each for the others' work on the GPU."""
+        """Begin to abort all groups on NCCL: it waits in each for the others' work on the GPU."""
         aborting = {group: t for group, t in self._aborting.items() if t.is_alive()}
-        for group in groups():
+        for group in groups_on_nccl():
             if group not in aborting:
                 thread = threading.Thread(
                     target=_abort, args=(group,), name="NCCL's abort", daemon=True

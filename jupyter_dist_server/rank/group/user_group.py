@@ -61,7 +61,7 @@ class UserGroup:
         """The pool's group, also while the user has none."""
         self._backend = backend
         self._rank = rank
-        self._world_size = world_size
+        self.world_size = world_size
         self._pid = os.getpid()
         self._time_limits: TimeLimits = []  # the time limits with which the group began
         self._init = distributed_c10d.init_process_group
@@ -174,7 +174,7 @@ class UserGroup:
         """Refuse another world size or rank: the program's results would be wrong."""
         init_method = asked.get("init_method") or "env://"
         by_environment = not asked.get("store") and init_method == "env://"
-        for name, ours in (("world_size", self._world_size), ("rank", self._rank)):
+        for name, ours in (("world_size", self.world_size), ("rank", self._rank)):
             given, where = asked.get(name, -1), f"{name}={{}}"
             if given == -1 and by_environment and name.upper() in os.environ:
                 given, where = int(os.environ[name.upper()]), f"{name.upper()}={{}} in os.environ"
@@ -182,7 +182,7 @@ class UserGroup:
                 raise OtherGroupError(
                     "other_group",
                     f"init_process_group was called with {where.format(given)}, "
-                    f"but this is rank {self._rank} of a pool of {self._world_size} ranks.",
+                    f"but this is rank {self._rank} of a pool of {self.world_size} ranks.",
                     f"Omit the argument, or start a pool with %dist_init -n {given}."
                     if name == "world_size"
                     else "Omit the argument, or pass int(os.environ['RANK']).",

@@ -41,6 +41,7 @@ from ..cells.shell import RankShell, error_content, in_one_line
 from ..cells.sigint import InterruptHandlers, ignore_sigint, on_sigint
 from ..cells.tracebacks import render_one
 from ..debugging.debug_handlers import DebugHandlers
+from ..group.pool_size import take_size
 from ..group.process_group import ProcessGroup
 from ..ipykernel_internals import BaseKernel
 from ..output.budget import Budget
@@ -238,17 +239,20 @@ class RankKernel(
     def dist_regroup_request(self, asked: Asked[RegroupRequest]) -> None:
         """Make the group again, on the main thread, between cells: it blocks until all are in."""
         order, failure = asked.content, "The request came too late."
+        wrapped: list[str] = []
         seconds = order.until - clock.now()
         if seconds > 0:  # or the client does not wait any more
             handler = ignore_sigint()  # it is meant for a cell, and the others are on their way
             try:
+                if order.world_size != self.group.world_size:
+                    wrapped = take_size(self.group, self.shell, order.world_size)
                 self.group.join(order.name, order.generation, seconds, order.sent)
                 failure = ""
             except Exception as error:
                 failure = f"{type(error).__name__}: {error}"
             finally:
                 on_sigint(handler)
-        asked.reply(RegroupReply(failure))
+        asked.reply(RegroupReply(failure, wrapped))
 
     # -- other requests ---------------------------------------------------------------------
 
@@ -278,6 +282,7 @@ class RankKernel(
                 whereabouts=whereabouts() if self._state == "busy" else Whereabouts(),
                 calls=self.group.calls(),
                 group=self.group.fingerprint(),
+                world_size=self.group.world_size,
                 report=self.report.take(idle=self._state == "idle"),
             )
         )

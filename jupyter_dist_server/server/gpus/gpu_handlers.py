@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
+from tornado import web
 from tornado.iostream import StreamClosedError
 
 from ...common.errors import DistError
@@ -53,6 +54,7 @@ class GpuHandler(StatusHandler):
 
 
 class GpusHandler(GpuHandler):
+    @web.authenticated
     async def get(self) -> None:
         """List the GPUs, or say why there is none, with the newest samples if there are any."""
         await self.require("read")
@@ -60,6 +62,7 @@ class GpusHandler(GpuHandler):
 
 
 class GpuHistoryHandler(GpuHandler):
+    @web.authenticated
     async def get(self) -> None:
         """Return ``?since=SECONDS&until=SECONDS&step=SECONDS&gpu=INDEX&metrics=NAME,NAME``."""
         await self.require("read")
@@ -124,12 +127,14 @@ def _complete(history: History) -> float:
 
 
 class GpuCsvHandler(GpuExportHandler):
+    @web.authenticated
     async def get(self) -> None:
         """Return CSV as ``nvidia-smi`` writes it."""
         await self.export(csv_line, "text/csv", "gpus.csv")
 
 
 class GpuLinesHandler(GpuExportHandler):
+    @web.authenticated
     async def get(self) -> None:
         """Return one JSON object per line."""
         await self.export(json_line, NDJSON, "gpus.jsonl")

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
+from tornado import web
 
 from ...common.errors import DistError
 from ...jobs import job_control
@@ -50,6 +51,7 @@ class SubmittingHandler(JobHandlerBase):
 
 
 class JobsHandler(SubmittingHandler):
+    @web.authenticated
     async def get(self) -> None:
         """List one's own jobs: ``?states=R,FAILED&name=NAME&last=100&order=ended``."""
         await self.require("read")
@@ -68,6 +70,7 @@ class JobsHandler(SubmittingHandler):
 
         self.answer(await in_store(look))
 
+    @web.authenticated
     async def post(self) -> None:
         """Submit jobs; return the first of them."""
         await self.require("execute")
@@ -84,6 +87,7 @@ class JobsHandler(SubmittingHandler):
 
 
 class SubmitSchemaHandler(JobHandlerBase):
+    @web.authenticated
     async def get(self) -> None:
         """Return the schema of the form for jobs."""
         await self.require("read")
@@ -91,6 +95,7 @@ class SubmitSchemaHandler(JobHandlerBase):
 
 
 class PlanHandler(SubmittingHandler):
+    @web.authenticated
     async def post(self) -> None:
         """Return when a job would start; queue nothing."""
         await self.require("execute")
@@ -100,6 +105,7 @@ class PlanHandler(SubmittingHandler):
 
 
 class QueueHandler(JobHandlerBase):
+    @web.authenticated
     async def get(self) -> None:
         """List jobs and pools of all users in order, with ``?start=1`` also expected starts."""
         await self.require("read")
@@ -134,6 +140,7 @@ class OneJobHandler(JobHandlerBase):
 
 
 class JobHandler(OneJobHandler):
+    @web.authenticated
     async def get(self, job: str) -> None:
         """Show a job; of an array, the states of all tasks and the ``?first=1000`` tasks."""
         await self.require("read")
@@ -156,6 +163,7 @@ class JobHandler(OneJobHandler):
 
         self.answer(await in_store(look))
 
+    @web.authenticated
     async def patch(self, job: str) -> None:
         """Change the time limit, name and so on."""
         await self.require("execute")
@@ -166,6 +174,7 @@ class JobHandler(OneJobHandler):
             raise DistError("bad_request", f"{error}.", field=next(iter(body))) from None
         await self.change(job, lambda store, jobs: job_control.update(store, jobs, wanted))
 
+    @web.authenticated
     async def delete(self, job: str) -> None:
         """Cancel a job, with ``?now=1`` without a grace time."""
         now = self.flag("now")
@@ -173,18 +182,21 @@ class JobHandler(OneJobHandler):
 
 
 class HoldHandler(OneJobHandler):
+    @web.authenticated
     async def post(self, job: str) -> None:
         """Hold a job."""
         await self.change(job, job_control.hold)
 
 
 class ReleaseHandler(OneJobHandler):
+    @web.authenticated
     async def post(self, job: str) -> None:
         """Release a held job, which counts as submitted now."""
         await self.change(job, job_control.release)
 
 
 class RequeueHandler(OneJobHandler):
+    @web.authenticated
     async def post(self, job: str) -> None:
         """Requeue a job that has ended, with ``?cascade=1`` and those cancelled because of it."""
         cascade = self.flag("cascade")
@@ -192,6 +204,7 @@ class RequeueHandler(OneJobHandler):
 
 
 class SignalHandler(OneJobHandler):
+    @web.authenticated
     async def post(self, job: str) -> None:
         """Send ``{"signal": "USR1"}`` to the processes of a job."""
         await self.require("execute")
@@ -203,6 +216,7 @@ class SignalHandler(OneJobHandler):
 
 
 class JobDetailsHandler(JobHandlerBase):
+    @web.authenticated
     async def get(self, job: str) -> None:
         """Show a job's attempts, dependencies and so on, and the names of its variables."""
         await self.require("read")

@@ -7,6 +7,7 @@ import os
 from contextlib import ExitStack, closing, suppress
 from typing import Any
 
+from tornado import web
 from tornado.iostream import StreamClosedError
 
 from ...jobs.job_command import log_paths
@@ -22,6 +23,7 @@ from .job_news import JobFeed
 
 
 class JobLogHandler(JobHandlerBase):
+    @web.authenticated
     async def get(self, job: str) -> None:
         """Return output from ``?offset=BYTES&error=1``; with ``follow=1`` a line for each piece."""
         await self.require("read")
@@ -72,6 +74,7 @@ def _read(store: Store, id: int, log: LogReader, error: bool) -> dict[str, Any]:
 
 
 class JobLinesHandler(JobHandlerBase):
+    @web.authenticated
     async def get(self, job: str) -> None:
         """Return at most 64 KiB of whole lines.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from tornado import web
 
 from ...jobs.job_control import check_one
 from ...jobs.select_jobs import select
@@ -11,6 +12,7 @@ from .job_handler_base import JobHandlerBase, in_store
 
 
 class JobVerdictHandler(JobHandlerBase):
+    @web.authenticated
     async def get(self, job: str) -> None:
         """Return why the ranks of a job wait, and their stacks."""
         await self.require("read")

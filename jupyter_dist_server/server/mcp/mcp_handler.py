@@ -53,6 +53,7 @@ class _Invalid(Exception):
 
 
 class McpHandler(DistHandler):
+    @web.authenticated
     async def post(self) -> None:
         """Answer one message."""
         await self.require("read")

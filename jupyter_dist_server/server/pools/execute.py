@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from tornado import web
 from tornado.iostream import StreamClosedError
 
 from ...client.cell_execution import Execution
@@ -24,6 +25,7 @@ _Run = Callable[[Any], Coroutine[Any, Any, dict[int, str]]]
 
 
 class ExecuteHandler(DistHandler):
+    @web.authenticated
     async def post(self, pool_id: str) -> None:
         """Run code and return outputs by rank; ``Accept: application/x-ndjson`` streams them."""
         await self.require("execute")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from tornado import web
+
 from ...common.errors import DistError
 from ...common.rank_specs import MAX_RANKS
 from ...placement.requests.field_checks import MAX_SECONDS, as_integer
@@ -33,12 +35,14 @@ def check_rank_list(body: dict[str, Any]) -> list[int] | None:
 
 
 class PoolsHandler(StatusHandler):
+    @web.authenticated
     async def get(self) -> None:
         """List all pools."""
         await self.require("read")
         pools = [pool.record.to_json() for pool in self.manager.pools.values()]
         self.finish({"pools": pools})
 
+    @web.authenticated
     async def post(self) -> None:
         """Begin to start a pool."""
         await self.require("execute")
@@ -50,6 +54,7 @@ class PoolsHandler(StatusHandler):
 
 
 class PoolHandler(StatusHandler):
+    @web.authenticated
     async def get(self, pool_id: str) -> None:
         """Return a pool, with ``?after=VERSION&wait=SECONDS`` when it has changed."""
         await self.require("read")
@@ -62,6 +67,7 @@ class PoolHandler(StatusHandler):
         await pool.changed_since(after, self.seconds("wait", MAX_WAIT))
         self.finish(pool.record.to_json())
 
+    @web.authenticated
     async def delete(self, pool_id: str) -> None:
         """Stop a pool, or cancel its start; with ``?wait=1`` answer when nothing of it is left."""
         await self.require("execute")
@@ -73,6 +79,7 @@ class PoolHandler(StatusHandler):
 
 
 class InterruptHandler(DistHandler):
+    @web.authenticated
     async def post(self, pool_id: str) -> None:
         """Interrupt some ranks or, without ``ranks``, stop the cells of all."""
         await self.require("execute")
@@ -82,6 +89,7 @@ class InterruptHandler(DistHandler):
 
 
 class RestartHandler(DistHandler):
+    @web.authenticated
     async def post(self, pool_id: str) -> None:
         """Replace some ranks, all, or all except those on lost nodes; their variables are lost."""
         await self.require("execute")
@@ -95,7 +103,20 @@ class RestartHandler(DistHandler):
         accept(self, pool)
 
 
+class ResizeHandler(DistHandler):
+    async def post(self, pool_id: str) -> None:
+        """Begin to have more or fewer ranks; the variables of those that stay are kept."""
+        await self.require("execute")
+        pool = self.manager.get(pool_id)
+        asked = PoolRequest.from_json(self.body(("num_ranks", "wait")))
+        if asked.num_ranks is None:
+            raise DistError("bad_request", "num_ranks is required, such as 4.", field="num_ranks")
+        await pool.resizer.resize(asked.num_ranks, asked.wait)
+        accept(self, pool)
+
+
 class KillHandler(DistHandler):
+    @web.authenticated
     async def post(self, pool_id: str) -> None:
         """Kill some ranks; their variables are lost, and the others keep running."""
         await self.require("execute")
@@ -108,6 +129,7 @@ class KillHandler(DistHandler):
 
 
 class ExtendHandler(DistHandler):
+    @web.authenticated
     async def post(self, pool_id: str) -> None:
         """Reset the idle time, and add ``time`` to the time limit."""
         await self.require("execute")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import msgspec
+from tornado import web
 
 from ...common.errors import DistError
 from ...common.protocol.ranks.profile_messages import LanesRequest
@@ -20,6 +21,7 @@ _MOST_NAMES = 1000
 
 
 class StackHandler(StatusHandler):
+    @web.authenticated
     async def get(self, pool_id: str, rank: str) -> None:
         """Return the stacks of all Python threads of a rank."""
         await self.require("read")
@@ -28,6 +30,7 @@ class StackHandler(StatusHandler):
 
 
 class LogHandler(StatusHandler):
+    @web.authenticated
     async def get(self, pool_id: str, rank: str) -> None:
         """Return the last lines that a rank wrote to stderr, and its own log."""
         await self.require("read")
@@ -36,6 +39,7 @@ class LogHandler(StatusHandler):
 
 
 class VerdictHandler(StatusHandler):
+    @web.authenticated
     async def get(self, pool_id: str) -> None:
         """Return why ranks wait, with ``?seconds=10`` only if they have waited for so long."""
         await self.require("read")
@@ -46,6 +50,7 @@ class VerdictHandler(StatusHandler):
 
 
 class VariablesHandler(StatusHandler):
+    @web.authenticated
     async def get(self, pool_id: str) -> None:
         """List variables without values; small ones are compared."""
         await self.require("read")
@@ -56,6 +61,7 @@ class VariablesHandler(StatusHandler):
 
 
 class CheckHandler(DistHandler):
+    @web.authenticated
     async def post(self, pool_id: str) -> None:
         """Compare variables on all ranks; names may be expressions, so this runs code."""
         await self.require("execute")
@@ -75,6 +81,7 @@ class CheckHandler(DistHandler):
 
 
 class CellsHandler(StatusHandler):
+    @web.authenticated
     async def get(self) -> None:
         """List the cells of the last hour with their ranks."""
         await self.require("read")
@@ -83,6 +90,7 @@ class CellsHandler(StatusHandler):
 
 
 class LanesHandler(DistHandler):
+    @web.authenticated
     async def post(self, pool_id: str) -> None:
         """Add to a profiled cell what its ranks did when."""
         await self.require("execute")

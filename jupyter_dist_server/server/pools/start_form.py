@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 
+from tornado import web
+
 from ...common.background_tasks import Tasks
 from ...common.patience import patience
 from ...gpus.in_use import in_use
@@ -17,6 +19,7 @@ from ..gpus.gpu_handlers import GpuHandler
 
 
 class StartSchemaHandler(GpuHandler):
+    @web.authenticated
     async def get(self) -> None:
         """Return the schema; the default number of ranks is the number of free GPUs."""
         await self.require("read")

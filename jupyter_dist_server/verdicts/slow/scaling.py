@@ -41,6 +41,8 @@ class Scaling(msgspec.Struct, frozen=True):
 
     runs: list[Run]
     weak: bool = False
+    timed: str = "run"
+    """What the seconds are those of: a run, or a step."""
 
     def efficiency(self, run: Run) -> float:
         """Return the part of the ideal speed-up that is reached."""
@@ -84,7 +86,8 @@ def scaling_sentence(scaling: Scaling) -> str:
     most = max(lost, key=lambda part: lost[part])
     if lost[most] < _MOST * scaling.lost_in_all(last):
         return f"{said} No single part explains most of the loss."
-    return f"{said} Most of the loss is {_IN_WORDS[most]}: {format_seconds(lost[most])} of a run."
+    seconds = format_seconds(lost[most])
+    return f"{said} Most of the loss is {_IN_WORDS[most]}: {seconds} of a {scaling.timed}."
 
 
 def scaling_rows(scaling: Scaling) -> list[tuple[str, ...]]:

@@ -37,6 +37,7 @@ import { gpuOf } from '../ranks/rankUse';
 import type { IPanelServices } from '../services';
 import { DeadRanks, LastLinesOfDead } from './deadRanks';
 import { IdleNote } from './idleNote';
+import { ResizeNote } from './resizeNote';
 
 type Props = IPanelServices & { pool: IPool };
 
@@ -86,7 +87,14 @@ export function RunningPool(
               <StatePill kind="ok" label={trans.__('Running')} />
             )
           ) : pool.state === 'CONFIGURING' ? (
-            <StatePill kind="wait" label={trans.__('Replacing ranks')} />
+            <StatePill
+              kind="wait"
+              label={
+                pool.resizing
+                  ? trans.__('Resizing')
+                  : trans.__('Replacing ranks')
+              }
+            />
           ) : (
             <StatePill kind="wait" label={trans.__('Stopping')} />
           )}
@@ -127,6 +135,7 @@ export function RunningPool(
           trans.__('End all ranks; variables are lost.')
         )}
       </div>
+      <ResizeNote {...props} />
       <OtherUsers {...props} />
       <IdleNote {...props} />
       <RankList {...props} />

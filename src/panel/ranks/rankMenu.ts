@@ -35,11 +35,13 @@ export function openPoolMenu(
   place: IMenuPlace
 ): void {
   openMenu(services, place, [
+    { command: CommandIDs.resizePool, args: { pool } },
     { command: CommandIDs.showStacks, args: { pool } },
     codeItem(services, [
       '%dist_status',
       '%dist_interrupt',
       '%dist_restart',
+      '%dist_resize 4',
       '%dist_shutdown'
     ])
   ]);

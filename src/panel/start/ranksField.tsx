@@ -1,7 +1,12 @@
 import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
-import { pickedGpus, ranksOf } from '../../model/draft';
+import {
+  offeredRanks,
+  pickedGpus,
+  ranksOf,
+  ranksOnCpu
+} from '../../model/draft';
 import { countFree } from '../../model/gpuUse';
 import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';
@@ -14,7 +19,7 @@ export function RanksField(props: IWidgetProps): JSX.Element {
   const ranks = ranksOf(schema, draft, offer);
   const count = ranks ?? 0;
   const choose = (ranks: number) => {
-    const offered = pickedGpus(schema, draft).length || offer;
+    const offered = offeredRanks(schema, draft, offer);
     // Null is what is not a number; who chooses what is offered anyway lets it follow the GPUs again.
     const chosen = Number.isNaN(ranks) ? null : ranks;
     props.onChange(chosen === offered ? undefined : chosen);
@@ -59,7 +64,8 @@ export function RanksField(props: IWidgetProps): JSX.Element {
 
 /** Ranks and GPUs of different number, in words. */
 function Fit(props: IWidgetProps & { ranks: number }): JSX.Element | null {
-  const { model, schema, draft, ranks } = props;
+  const { model, schema, draft } = props;
+  const ranks = props.ranks - ranksOnCpu(draft);
   const picked = pickedGpus(schema, draft).length;
   const all = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
   const free = useModel(model.telemetry, telemetry =>

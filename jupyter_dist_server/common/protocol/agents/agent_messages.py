@@ -15,6 +15,26 @@ from ..sampler_messages import SamplerSettings
 from ..store_messages import StoreReply, StoreRequest
 from .attachment import Attachment
 
+
+class GpuReference(msgspec.Struct, frozen=True):
+    """A physical GPU, as the state of a rank names it."""
+
+    index: int
+    label: str
+    uuid: str
+    name: str
+
+
+class PlacedRank(msgspec.Struct, frozen=True):
+    """Where one rank is to be."""
+
+    device: str
+    """``cpu``, or ``cuda:I`` as CUDA counts for this rank."""
+    gpu: GpuReference | None
+    mask: str | None
+    """``CUDA_VISIBLE_DEVICES``; `None` for the agent's."""
+
+
 # -- commands ---------------------------------------------------------------------------------
 
 
@@ -62,6 +82,18 @@ class Restart(Command, frozen=True):
     ranks: list[int] = []
     without_lost_nodes: bool = False
     """Whether to go on with the ranks of the other nodes alone, all of which are replaced."""
+
+
+class Resize(Command, frozen=True):
+    """Have more or fewer ranks; those with the first numbers go on.
+
+    The sender has the execution lock.
+    """
+
+    ranks: list[PlacedRank]
+    """All of them."""
+    leased: bool
+    """Whether the sender hands over a lease for the new ones, see `common.files.hand_over`."""
 
 
 class Extend(Command, frozen=True):
@@ -154,6 +186,7 @@ Commands = (
     | Kill
     | Log
     | Restart
+    | Resize
     | Extend
     | NoteIdle
     | NoteCell
@@ -172,15 +205,6 @@ Commands = (
 
 class News(msgspec.Struct, frozen=True, tag_field="says", tag=str.lower):
     """What an agent says; `says` names it."""
-
-
-class GpuReference(msgspec.Struct, frozen=True):
-    """A physical GPU, as the state of a rank names it."""
-
-    index: int
-    label: str
-    uuid: str
-    name: str
 
 
 class RankState(msgspec.Struct):

@@ -139,6 +139,8 @@ class RankStatus(RankReply, frozen=True, kw_only=True):
     """How many collectives it has begun."""
     group: str | None
     """The same on all ranks if they form one process group; `None` if it is broken."""
+    world_size: int
+    """Of that group."""
     report: RankReport
 
 
@@ -199,6 +201,8 @@ class RegroupRequest(RankRequest, frozen=True):
     generation: int
     until: float
     """When no rank waits for it any more, in seconds since 1970."""
+    world_size: int
+    """Of the pool, which may have been resized."""
     sent: float = 0.0
     """By the first node's monotonic clock."""
 
@@ -208,6 +212,8 @@ class RegroupReply(RankReply, frozen=True):
 
     failure: str
     """Why not; empty if there is."""
+    wrapped: list[str] = []
+    """If the size of the pool is new: variables whose modules still have a group of the old one."""
 
 
 # -- values -----------------------------------------------------------------------------------

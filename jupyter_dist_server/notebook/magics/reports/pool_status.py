@@ -30,8 +30,8 @@ def with_progress(shell: Any, work: Callable[[Callable[[PoolRecord], None]], Poo
 
     def show(record: PoolRecord) -> None:
         nonlocal handle, why, is_running
-        is_running = record.state == "RUNNING"
-        before, why = why, record.progress.reason or None
+        is_running = record.state == "RUNNING" and not record.resizing
+        before, why = why, (record.resizing or record.progress).reason or None
         if not in_place and not is_running and why in (before, None):
             return
         line = {"text/plain": _describe_start(record, time.monotonic() - begun)}
@@ -52,6 +52,9 @@ def _describe_start(record: PoolRecord, seconds: float) -> str:
     """Say in a line or two how far the start is after some seconds."""
     size = record.world_size
     ranks = f"{size or 'the'} rank{'s' * (size != 1)}"
+    if now := record.resizing:
+        line = f" You are {write_place(now.line)}." if now.line else ""
+        return f"From {size} to {count_ranks(now.num_ranks)}: {now.reason}{line}"
     if record.state != "RUNNING":
         progress = record.progress
         phase = progress.phase or "waiting"
@@ -68,6 +71,17 @@ def _describe_start(record: PoolRecord, seconds: float) -> str:
         ranks = f"{len(living)} of {ranks}"
     line = f"{ranks} ready on {where} ({record.backend}) in {seconds:.1f} s."
     return "\n".join([line, *record.notices])
+
+
+def resized_models(names: list[str]) -> str:
+    """Say which variables have modules that still have the group of the pool's earlier size."""
+    named = ", ".join(f"`{name}`" for name in names)
+    one = len(names) == 1
+    return (
+        f"{named} {'is' if one else 'are'} wrapped for the ranks that the pool had before: wrap "
+        f"{'it' if one else 'them'} again, for example "
+        f"{names[0]} = DistributedDataParallel({names[0]}.module)."
+    )
 
 
 def describe_limits(record: PoolRecord) -> str:
