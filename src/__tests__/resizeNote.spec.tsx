@@ -34,7 +34,8 @@ it('says what a pool waits for that is to grow, and leaves the line', () => {
 });
 
 it('says why a pool kept its size', () => {
-  const failure = { code: 'x', message: 'No GPU came.', hint: 'Try again.' };
+  const said = { code: 'x', message: 'No GPU came.', hint: 'Try again.' };
+  const failure = { ...said, rank: null, stderr: [] };
   showPool({ resizing: { num_ranks: 4, reason: '', line: null, failure } });
   expect(host.textContent).toContain('No GPU came. Try again.');
 });
