@@ -27,6 +27,7 @@
 #   make ray-test   installs Ray, and tests pools on several nodes of it; needs root
 #   make test-hub   installs JupyterHub, and tests the servers of two local users; needs root
 #   make test-libraries   installs Accelerate, Transformers, Lightning, JAX and so on, and tests them on ranks
+#   make docs   builds the site of the documentation in the folder site; needs Python 3.11
 #   make check-release   builds in dist what a release publishes, and checks it as PyPI does
 #   make wheel-test   builds the wheel, and tries it in an environment without Node.js and torch
 #   make clean  removes all that was built or installed here
@@ -56,14 +57,14 @@ LINKED := $(VENV)/.linked
 LIBRARIES := $(VENV)/.libraries
 COLAB := .venv-colab/.installed
 COLAB_TESTS := tests/rank tests/notebook \
-  $(foreach page,magics values,"tests/test_docs.py::test_cells_of_a_page_run_in_order[docs/$(page).md]") \
+  $(foreach page,magics magics-cells magics-check values,"tests/test_docs.py::test_cells_of_a_page_run_in_order[docs/$(page).md]") \
   $(foreach how,with without,"tests/test_examples.py::test_$(how)_a_server[quickstart]")
 MODULES := node_modules/.yarn-state.yml
 UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help environment demo lab lab-fake fuzz gpu-test gpu-check ray-test test-hub test-libraries bench bench-peers bench-telemetry bench-front-end bench-cluster bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest test-colab test-ipykernel ui-test-oldest lint types py-test ts-test ui-test check-release wheel-test clean
+.PHONY: help environment demo lab lab-fake fuzz gpu-test gpu-check ray-test test-hub test-libraries bench bench-peers bench-telemetry bench-front-end bench-cluster bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest test-colab test-ipykernel ui-test-oldest lint types py-test ts-test ui-test check-release wheel-test docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -204,8 +205,12 @@ check-release: $(INSTALLED) $(FRONT_END)
 wheel-test: $(INSTALLED) $(FRONT_END)
 	pytest -m wheel $(PYTEST_OPTIONS) tests/test_wheel.py
 
+# A link or anchor that leads nowhere is an error.
+docs: .venv-docs/.installed
+	.venv-docs/bin/zensical build --clean --strict
+
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-colab node_modules ui-tests/node_modules .yarn ui-tests/.yarn lib build dist tsconfig.tsbuildinfo
+	rm -rf $(VENV) .venv-oldest .venv-colab .venv-docs .cache site node_modules ui-tests/node_modules .yarn ui-tests/.yarn lib build dist tsconfig.tsbuildinfo
 	rm -rf jupyter_dist_server/labextension ui-tests/test-results ui-tests/playwright-report
 	rm -rf .bench .mypy_cache .pytest_cache .ruff_cache .eslintcache .stylelintcache
 
@@ -234,6 +239,11 @@ $(COLAB): constraints-colab.txt tests/colab/requirements.txt | $(INSTALLED)
 	$(PYTHON) -m venv .venv-colab
 	.venv-colab/bin/pip install -q --no-compile -c constraints-colab.txt -r tests/colab/requirements.txt
 	.venv-colab/bin/pip list --format json > $@
+
+.venv-docs/.installed: requirements-docs.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/pip install -q --no-compile -r requirements-docs.txt
+	touch $@
 
 $(MODULES): package.json yarn.lock .yarnrc.yml | $(INSTALLED)
 	jlpm install

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -12,7 +13,10 @@ import pytest
 from jupyter_dist_server.cli.main import options_of
 from jupyter_dist_server.jobs.submit.job_options import Parser
 from jupyter_dist_server.jobs.submit.submission import check_parameters, sweep
+from jupyter_dist_server.notebook.magics.cell_magics import CellMagics
 from jupyter_dist_server.notebook.register import MAGICS
+from jupyter_dist_server.server.extension import JupyterDistApp
+from tools import rest_page
 
 from .notebook_driver import Notebook
 from .server_driver import Server
@@ -28,21 +32,48 @@ def blocks(page: str, *languages: str) -> list[tuple[str, str]]:
     return [(language, code) for language, code in found if language in languages]
 
 
-PAGES = ["README.md", "docs/magics.md", "docs/values.md", "docs/profiling.md"]
+DOCS = ROOT / "docs"
+PAGES = [
+    str(page.relative_to(ROOT))
+    for page in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+    if "```python\n" in page.read_text() and page.stem != "jupyterhub"  # has a hub's configuration
+]
+"""Pages with cells, which go on from one another."""
+WRITTEN_BY_PROGRAMS = {"cli", "hang-messages", "rest-reference"}
+
+
+WAIT = re.compile("^> (Rank 0 waits .*)$", re.MULTILINE)
+"""What a page says that the output of its cells says."""
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_cells_of_a_page_run_in_order(page: str, new_notebook: Notebook) -> None:
     shown: list[str] = []
+    messages = ""
     for language, code in blocks(page, "python", "text"):
         if language == "python":
-            shown = new_notebook.ok(code, timeout=PATIENCE).lines
+            result = new_notebook.ok(code, timeout=PATIENCE)
+            shown, messages = result.lines, f"{messages}{result.messages}"
         else:
             assert shown == code.splitlines()
+    for sentence in WAIT.findall((ROOT / page).read_text()):
+        assert sentence in messages
 
 
-def test_commands_of_the_rest_page_run_in_order(server: Server) -> None:
-    script = "".join(code for _, code in blocks("docs/rest.md", "bash"))
+def test_pages_are_short() -> None:
+    for page in DOCS.glob("*.md"):
+        words = [word for word in page.read_text().split() if re.search(r"\w", word)]
+        assert len(words) <= 1500 or page.stem in WRITTEN_BY_PROGRAMS, page.name
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    named = re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text())
+    assert sorted(named) == sorted(page.name for page in DOCS.glob("*.md"))
+
+
+def test_commands_of_the_rest_pages_run_in_order(server: Server) -> None:
+    pages = ("docs/rest.md", "docs/rest-jobs.md")
+    script = "".join(code for page in pages for _, code in blocks(page, "bash"))
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         env=server.env | {"URL": server.url.rstrip("/"), "TOKEN": server.token},
@@ -56,6 +87,7 @@ def test_commands_of_the_rest_page_run_in_order(server: Server) -> None:
 
 
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+PICTURE = re.compile(r'src(?:set)?="([^"]+)"()')
 LINK = re.compile(r"\]\((?!https?:)([^)\s#]*)(#[^)\s]+)?\)")
 
 
@@ -67,8 +99,9 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_links_lead_to_pages_and_headings() -> None:
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
-        for path, anchor in LINK.findall(FENCE.sub("", page.read_text())):
+    for page in [*ROOT.glob("*.md"), *DOCS.glob("*.md")]:
+        text = FENCE.sub("", page.read_text())
+        for path, anchor in LINK.findall(text) + PICTURE.findall(text):
             there = page.parent / path if path else page
             assert there.exists(), f"{page.name}: {path}"
             if anchor:
@@ -79,7 +112,9 @@ SUBMISSION = re.compile(r"jdist (submit|run) ([^\n)#]*)")
 """In a line of a shell, with a comment or inside `$(…)`."""
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/queue.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/queue.md", "docs/job-scripts.md", "docs/manage-jobs.md"]
+)
 def test_options_of_submissions_stand_before_the_command(page: str) -> None:
     shown = [found for _, code in blocks(page, "bash") for found in SUBMISSION.findall(code)]
     assert shown
@@ -96,13 +131,31 @@ OTHERS = {"cd", "debug", "load_ext", "magic", "pdb", "reset", "run", "tb", "time
 
 def test_every_magic_is_described() -> None:
     ours = {name for ours in MAGICS for kind in ours.magics.values() for name in kind}
-    described = set(re.findall(r"%(\w+)", (ROOT / "docs/magics.md").read_text()))
-    assert described - OTHERS == ours
+    index = (DOCS / "magics.md").read_text()
+    assert set(re.findall(r"%(\w+)", index)) - OTHERS == ours
 
 
 def test_every_error_is_described() -> None:
     sources = "".join(p.read_text() for p in (ROOT / "jupyter_dist_server").rglob("*.py"))
     codes = set(re.findall(r'(?:DistError\(|Reason\(|"code": )\s*"(\w+)"', sources))
     assert {"torch_missing", "no_pool", "start_timeout"} <= codes
-    described = set(re.findall(r"`(\w+)`", (ROOT / "docs/troubleshooting.md").read_text()))
+    pages = ("errors", "errors-start", "errors-run")
+    described = set(re.findall(r"`(\w+)`", "".join((DOCS / f"{p}.md").read_text() for p in pages)))
     assert codes <= described, codes - described
+
+
+def test_every_setting_is_described() -> None:
+    settings = {
+        f"{kind.__name__}.{name}"
+        for kind in (JupyterDistApp, CellMagics)
+        for name in kind.class_own_traits(config=True)
+    }
+    page = (DOCS / "settings.md").read_text()
+    assert set(re.findall(r"^\| `(\w+\.\w+)`", page, re.MULTILINE)) == settings
+    schema = json.loads((ROOT / "schema/plugin.json").read_text())
+    titles = {one["title"] for one in schema["properties"].values()}
+    assert set(re.findall(r"^\| \*(.+?)\*", page, re.MULTILINE)) == titles
+
+
+def test_the_page_of_routes_is_written_from_openapi() -> None:
+    assert rest_page.PAGE.read_text() == rest_page.page(), "run python -m tools.rest_page"

@@ -21,7 +21,7 @@ For completion in bash and zsh, run `pip install argcomplete`, and put
 
 Each command has `--json`. What it prints then stays the same from version to version, except that
 fields may be added. Times are seconds since 1970, sizes are bytes, and a job is as
-[by REST](rest.md#jobs). Exit codes are the same as without; wrong input is a line on standard error
+[by REST](rest-jobs.md). Exit codes are the same as without; wrong input is a line on standard error
 and exit code 2.
 """
 _JSON = {

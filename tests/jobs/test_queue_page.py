@@ -1,4 +1,4 @@
-"""What docs/queue.md shows works, in order, on a machine with eight GPUs."""
+"""What the pages on the queue show works, in order, on a machine with eight GPUs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from ..waiting import PATIENCE
 from .queue_driver import JDIST, Queue, hear_signals, shell
 
 FOR_EVER = ("jdist queue -w\n",)
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "queue.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = ("share", "queue", "job-scripts", "manage-jobs", "slurm-gflow")
+"""In the order in which their commands go on from one another."""
 
 
-def test_every_block_of_the_page(
+def test_every_block_of_the_pages(
     queue: Queue, fake_nvml: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_nvml.write(gpus=8, memory=80 << 30)
@@ -36,8 +38,9 @@ def test_every_block_of_the_page(
     for program in programs.iterdir():
         program.chmod(0o755)
     monkeypatch.setenv("PATH", str(programs), prepend=":")
-    blocks = re.findall(r"```bash\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(blocks) > 5
+    text = "".join((DOCS / f"{page}.md").read_text() for page in PAGES)
+    blocks = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) > 14
     said = ""
     for block in blocks:
         (queue.folder / "train.py").write_text("")
@@ -61,7 +64,7 @@ def _interrupted(block: str, queue: Queue) -> str:
 
 
 def _check(queue: Queue, said: str) -> None:
-    """The jobs that the page names are what it says, and all have run."""
+    """The jobs that the pages name are what they say, and all have run."""
     ended = json.loads(queue.run("history", "--json", "-n", "1000"))
     jobs = {job["label"]: job for job in ended}
     states = Counter(job["state"] for job in ended)

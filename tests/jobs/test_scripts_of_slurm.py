@@ -1,4 +1,4 @@
-"""Scripts and habits of Slurm work here, or are told why not; see docs/queue.md."""
+"""Scripts and habits of Slurm work here, or are told why not; see docs/job-scripts.md."""
 
 from __future__ import annotations
 

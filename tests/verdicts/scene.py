@@ -22,7 +22,7 @@ SIZE = 3
 
 @dataclass(frozen=True)
 class Case:
-    """A scene, and what is said of it; the table in docs/troubleshooting.md is made of them."""
+    """A scene, and what is said of it; the table in docs/hang-messages.md is made of them."""
 
     name: str
     cell: str

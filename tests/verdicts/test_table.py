@@ -1,4 +1,4 @@
-"""The table of scenes in docs/troubleshooting.md; run as a program, this module writes it."""
+"""The table of scenes in docs/hang-messages.md; run as a program, this module writes it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from . import test_elsewhere, test_mismatch, test_models, test_never_joined, test_order
 
-PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
+PAGE = Path(__file__).parents[2] / "docs" / "hang-messages.md"
 BEGIN, END = "<!-- scenes: written by tests/verdicts/test_table.py -->\n", "<!-- end -->\n"
 MODULES = (test_never_joined, test_mismatch, test_order, test_models, test_elsewhere)
 

@@ -2,6 +2,9 @@
  * Draws the pictures of the documentation: `jlpm screenshots`, or `make screenshots`.
  */
 
+import { readFileSync } from 'fs';
+import { resolve } from 'path';
+
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { draw, LOOK, tidy } from './pictures';
 import { expect, test } from './support';
@@ -37,10 +40,54 @@ while True:
         optimizer.zero_grad(); loss.backward(); optimizer.step()
     time.sleep(0.04 * rank)  # as if their GPUs were not equally fast`;
 
+const LATE = `%%distributed
+import time
+
+if rank == 3:
+    time.sleep(60)
+dist.barrier()`;
+
+const SLOW = `%%distributed --profile
+import time
+from torch.profiler import record_function
+
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(8):
+    with record_function("data"):
+        time.sleep(0.03 if rank == 2 else 0)
+    model(torch.ones(8, 64)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()`;
+
+const GET_STARTED = resolve(__dirname, '../../docs/get-started.md');
+
 test.use(LOOK);
 
 // Pictures need no quick machine.
 test.describe.configure({ timeout: 300_000 });
+
+test('the cells of “Get started”, on the CPU', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  const blocks = readFileSync(GET_STARTED, 'utf8').matchAll(
+    /^```python\n(.*?)\n```$/gms
+  );
+  const cells = [...blocks].map(([, code]) => code);
+  const late = cells.findIndex(code => code.includes('time.sleep'));
+  await notebooks.open('Untitled.ipynb', cells.slice(0, late + 1));
+  await tidy(page);
+  for (let cell = 0; cell < late; cell++) {
+    await notebooks.run(cell);
+    await panel.expectRunning(2);
+  }
+  await notebooks.run(late);
+  await expect(notebooks.output(late)).toContainText('Rank 1 has not begun');
+  await expect(panel.pool).toContainText('Rank 1 has not joined');
+  await draw(page, 'get-started');
+});
 
 test.describe('on a pretend machine', () => {
   test.use({
@@ -81,5 +128,41 @@ test.describe('on a pretend machine', () => {
     await timeline.getByLabel('GPUs', { exact: true }).selectOption('All GPUs');
     await expect(timeline.getByRole('img', { name: /^GPU 7/ })).toBeVisible();
     await draw(page, 'timeline', timeline);
+  });
+
+  test.describe('in a low window', () => {
+    test.use({ viewport: { width: 1280, height: 720 } });
+
+    test('ranks that wait for another one', async ({
+      page,
+      panel,
+      notebooks
+    }) => {
+      await notebooks.open('late.ipynb', [INIT, LATE]);
+      await tidy(page);
+      await notebooks.run(0);
+      await panel.expectRunning(4);
+      await notebooks.run(1);
+      await expect(notebooks.output(1)).toContainText('Rank 3 has not begun');
+      await expect(panel.pool).toContainText('Rank 3 has not joined');
+      await draw(page, 'hang');
+      await panel.pool
+        .getByRole('button', { name: 'Interrupt' })
+        .first()
+        .click();
+      await panel.expectRunning(4);
+    });
+
+    test('a profiled cell', async ({ page, panel, notebooks }) => {
+      await notebooks.open('slow.ipynb', [INIT, SLOW]);
+      await tidy(page);
+      await notebooks.run(0);
+      await panel.expectRunning(4);
+      await notebooks.run(1);
+      const trace = notebooks.output(1).getByText('Open in Perfetto');
+      await expect(trace).toBeVisible();
+      await trace.scrollIntoViewIfNeeded();
+      await draw(page, 'profile');
+    });
   });
 });

@@ -1,4 +1,4 @@
-"""The table of programs and libraries in docs/compatibility.md names every test, and only those."""
+"""The table of programs and libraries in docs/libraries.md names every test, and only those."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ ROW = re.compile(r"^\| (.+) \| (\S+) (\S+) \| (.+) \| `(test_\w+\.py::test_\w+)`
 
 
 def rows() -> list[tuple[str, ...]]:
-    page = (ROOT / "docs/compatibility.md").read_text()
-    section = page.split("## Programs and libraries\n")[1].split("\n## ")[0]
-    lines = [line for line in section.splitlines() if line.startswith("| ")]
-    found = [match.groups() for match in ROW.finditer(section)]
+    page = (ROOT / "docs/libraries.md").read_text()
+    lines = [line for line in page.splitlines() if line.startswith("| ")]
+    found = [match.groups() for match in ROW.finditer(page)]
     assert len(found) == len(lines) - 2, "a row is not: what, library version, remark, test"
     return found
 
