@@ -22,7 +22,10 @@ export class Panel {
     this.pool = this.root.getByRole('region', { name: 'Pool Section' });
     this.gpus = this.root.getByRole('region', { name: 'GPUs Section' });
     this.form = this.pool.getByRole('form', { name: 'Start ranks' });
-    this.stepper = this.form.getByRole('spinbutton', { name: 'Ranks' });
+    this.stepper = this.form.getByRole('spinbutton', {
+      name: 'Ranks',
+      exact: true
+    });
     // More than 8 are squares in a grid.
     this.tiles = this.pool
       .getByRole('list', { name: 'Ranks', exact: true })
