@@ -113,6 +113,7 @@ class EchoPool:
             whereabouts=Whereabouts(),
             calls=0,
             group="echo",
+            world_size=self._world_size,
             report=RankReport(os.getpid(), os.getpid(), 0, None),
         )
         self._reply(rank, socket, frames, "dist_status_reply", msgspec.to_builtins(status))

@@ -36,6 +36,7 @@ def add_profile_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="PROFILE", help=told)
     told = "exit with 1 if a step takes so much longer, and steps do not vary by as much"
     parser.add_argument("--fail-if-slower", metavar="PERCENT", type=_part, help=told)
+    parser.add_argument("--json", action="store_true", help="as JSON")
     told = "each rank does the same, however many there are"
     parser.add_argument("--weak", action="store_true", help=told)
 
@@ -53,18 +54,25 @@ def run_profile(options: argparse.Namespace, store: Store) -> int:
     """Say what became slower, or how steps scale; 1 if one is slower than allowed."""
     profiles = [_read(name) for name in options.files]
     if options.what == "scaling":
-        print(_scaling(profiles, options.weak))
+        scaling = _scaling(profiles, options.weak)
+        head, *rows = scaling_rows(scaling)
+        text = "\n".join([scaling_sentence(scaling), table(head, rows)])
+        print(_json(scaling) if options.json else text)
         return 0
     if len(profiles) != 2:
         raise DistError("bad_profile", "Name two profiles: the earlier one, then the later one.")
     found = compare(*profiles)
-    print(found.text)
+    print(_json(found._asdict()) if options.json else found.text)
     limit = options.fail_if_slower
     return int(limit is not None and found.fails(limit))
 
 
-def _scaling(all_profiles: list[Profiles], weak: bool) -> str:
-    """Return how steps of the same work scale with the number of ranks, as `%dist_scaling` does."""
+def _json(found: object) -> str:
+    return msgspec.json.encode(found).decode()
+
+
+def _scaling(all_profiles: list[Profiles], weak: bool) -> Scaling:
+    """Return the steps of the same work on different numbers of ranks."""
     by_ranks = {len(profiles): profiles for profiles in all_profiles}
     if not 1 < len(by_ranks) == len(all_profiles):
         message = "Name profiles on different numbers of ranks, one of each."
@@ -73,9 +81,7 @@ def _scaling(all_profiles: list[Profiles], weak: bool) -> str:
     for ranks in sorted(by_ranks):
         account = average(accounts(by_ranks[ranks], waiting(by_ranks[ranks])))
         runs.append(Run(ranks, account.step, account))
-    scaling = Scaling(runs, weak, "step")
-    head, *rows = scaling_rows(scaling)
-    return "\n".join([scaling_sentence(scaling), table(head, rows)])
+    return Scaling(runs, weak, "step")
 
 
 def _read(name: str) -> Profiles:

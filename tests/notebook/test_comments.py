@@ -54,6 +54,7 @@ EACH = [
     '%dist_pull {"a": m}["a"] --rank "1" --as k  # an expression',
     "w = [1, 2]\n%dist_scatter w  # split",
     "%dist_gather w  # joined",
+    "%dist_resize 2  # as many as there are",
     "%dist_check x m  # equal",
     '%dist_vars --ranks "0"  # of one',
     "%dist_memory  # now",

@@ -240,7 +240,7 @@ print(seen[0], [rank.gpu.index for rank in pool._record.ranks])
         ("--map 0:3,0:1", "--map has a rank twice"),
         ("--map 0:3,2:1", "The map has a GPU for rank 2, but none for rank 1."),
         ("--map zero:3", "The map puts rank 0 on node “zero”. A pool on several nodes needs"),
-        ("--map 0:3,one:1", "--map must be ranks with GPUs, such as 0:3,1:0, not “one:1”."),
+        ("--map 0:3,one:1", "--map must be ranks with GPUs, such as 0:3,1:0,2:cpu, not “one:1”."),
         ("--map 0:3 -n 2", "The map has 1 rank, but the pool has 2."),
         ("--performance 0=fast", "--performance must be GPUs with scores, such as 0=100,3=110"),
         (

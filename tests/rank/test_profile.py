@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from jupyter_dist_server.common.protocol.ranks.profile_messages import RankProfile
 from jupyter_dist_server.common.recorded_collectives import TorchEntry
 from jupyter_dist_server.common.time_intervals import coarse, common, length, union, without
-from jupyter_dist_server.rank.profile.read_trace import read_trace
-from jupyter_dist_server.rank.profile.recording import Sample
+from jupyter_dist_server.rank.profile.read_trace import Trace, read_trace
+from jupyter_dist_server.rank.profile.recording import Sample, Sampler
 from jupyter_dist_server.rank.profile.reduce_trace import reduce
+from jupyter_dist_server.rank.profile.step_watch import StepWatch
 
 BASE = 1_700_000_000
 NCCL_TRACE = Path(__file__).parent / "traces" / "nccl_rank_0.json.gz"
@@ -37,6 +39,29 @@ def text(*events: dict[str, Any]) -> bytes:
 
 def ms(profile: Any, *names: str) -> list[float]:
     return [round(getattr(profile, name) * 1000, 2) for name in names]
+
+
+class Seen(Sampler):
+    """A sampler that has seen some lines."""
+
+    def __init__(self, samples: list[Sample]) -> None:
+        super().__init__()
+        self._samples = samples
+
+    def samples(self) -> list[Sample]:
+        """Return them."""
+        return self._samples
+
+
+def reduced(
+    trace: Trace,
+    samples: list[Sample],
+    entries: list[TorchEntry],
+    steps: list[float],
+    cell: tuple[float, float],
+) -> RankProfile:
+    """Return the summary of a trace, whose steps nobody has watched."""
+    return reduce(trace, Seen(samples), entries, steps, cell, StepWatch())
 
 
 def test_sets_of_moments() -> None:
@@ -63,7 +88,7 @@ def test_kernels_of_nccl() -> None:
         allocated(1 << 30, device=0),
     )
     samples = [Sample(BASE + 0.0, BASE + 0.02, "In[1] line 2")]
-    profile = reduce(read_trace(trace), samples, [], [], (BASE, BASE + 0.1))
+    profile = reduced(read_trace(trace), samples, [], [], (BASE, BASE + 0.1))
     assert profile.steps == 0 and profile.memory == 4096
     parts = ("compute", "input", "communication", "exposed")
     assert ms(profile, *parts) == [30, 5, 40, 30]
@@ -83,7 +108,7 @@ def test_copies_between_cpu_and_gpu_are_no_computation() -> None:
         event("Memcpy DtoH (Device -> Pageable)", "gpu_memcpy", 45, 90),
     )
     samples = [Sample(BASE, BASE + 0.1, "In[1] line 2")]
-    profile = reduce(read_trace(trace), samples, [], [], (BASE, BASE + 0.1))
+    profile = reduced(read_trace(trace), samples, [], [], (BASE, BASE + 0.1))
     parts = ("compute", "communication", "exposed", "copies")
     assert ms(profile, *parts) == [25, 10, 10, 50]
     assert [round(spent.seconds * 1000) for spent in profile.spent] == [65]
@@ -100,7 +125,7 @@ def test_a_host_that_runs_ahead_of_its_gpu() -> None:
     ]
     steps = [BASE + 0.005 + 0.01 * i for i in range(4)]
     trace = read_trace(text(*launches, *kernels))
-    profile = reduce(trace, [], [], steps, (BASE, BASE + 0.4))
+    profile = reduced(trace, [], [], steps, (BASE, BASE + 0.4))
     assert (profile.steps, profile.dropped) == (3, 1)
     assert ms(profile, "compute") == [240]
     assert round((profile.end - profile.begin) * 1000, 2) == 240
@@ -108,7 +133,7 @@ def test_a_host_that_runs_ahead_of_its_gpu() -> None:
     kernels = [
         event("sgemm", "kernel", 1 + 10 * i, 2 + 10 * i, correlation=i + 1) for i in range(4)
     ]
-    profile = reduce(read_trace(text(*launches, *kernels)), [], [], steps, (BASE, BASE + 0.4))
+    profile = reduced(read_trace(text(*launches, *kernels)), [], [], steps, (BASE, BASE + 0.4))
     assert round((profile.end - profile.begin) * 1000, 2) == 30
     assert ms(profile, "compute") == [3]
 
@@ -118,7 +143,7 @@ def test_a_trace_that_was_recorded_with_nccl() -> None:
     trace = read_trace(gzip.decompress(NCCL_TRACE.read_bytes()))
     kernels = trace.kernels() + [(c.begin, c.end) for c in trace.communication]
     cell = (min(begin for begin, _ in kernels), max(end for _, end in kernels))
-    profile = reduce(trace, [], [], [], cell)
+    profile = reduced(trace, [], [], [], cell)
     assert trace.on_gpu
     assert ms(profile, "compute", "communication", "exposed") == [115.66, 46.88, 39.56]
     ops = [collective.op for collective in profile.collectives]
@@ -139,7 +164,7 @@ def test_collectives_at_once_and_steps() -> None:
         event("gloo:broadcast", "user_annotation", 310, 320),
     )
     steps = [BASE + moment for moment in (0.05, 0.2, 0.3)]
-    profile = reduce(read_trace(trace), [], [], steps, (BASE, BASE + 0.4))
+    profile = reduced(read_trace(trace), [], [], steps, (BASE, BASE + 0.4))
     assert (profile.dropped, profile.steps) == (1, 2)
     assert ms(profile, "compute", "communication", "exposed") == [10, 45, 35]
     assert [round(c.exposed * 1000) for c in profile.collectives] == [20, 10]
@@ -158,11 +183,11 @@ def test_groups_are_known_from_the_recorder() -> None:
         return TorchEntry((group, ""), number, 0, name, 0, [], [])
 
     entries = [entry("3", 5, "gloo:all_reduce"), entry("0", 9, "gloo:barrier")]
-    found = reduce(trace, [], entries, [], (BASE, BASE + 1)).collectives
+    found = reduced(trace, [], entries, [], (BASE, BASE + 1)).collectives
     assert [(c.group, c.number) for c in found] == [("3", 5), ("0", 9)]
-    found = reduce(trace, [], entries[:1], [], (BASE, BASE + 1)).collectives
+    found = reduced(trace, [], entries[:1], [], (BASE, BASE + 1)).collectives
     assert [(c.group, c.number) for c in found] == [("", 1), ("", 2)], "of another collective"
-    profile = reduce(trace, [], entries[1:], [], (BASE, BASE + 1))
+    profile = reduced(trace, [], entries[1:], [], (BASE, BASE + 1))
     assert [(c.group, c.number) for c in profile.collectives] == [("0", 9)], "it knows the last"
     assert profile.left_out == 1
 

@@ -104,6 +104,11 @@ def test_profiles_on_different_numbers_of_ranks_scale(
     assert [row.split()[0] for row in rows] == ["1", "2"]
     assert main(["profile", "scaling", "--weak", one, two]) == 0
     assert "2 ranks do 2.5 times as much" in capsys.readouterr().out
+    assert main(["profile", "scaling", "--json", one, two]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [run["ranks"] for run in told["runs"]] == [1, 2]
+    assert main(["profile", "compare", "--json", one, one]) == 0
+    assert json.loads(capsys.readouterr().out)["slower"] == 0
     assert main(["profile", "scaling", one, one]) == 2
     assert "on different numbers of ranks" in capsys.readouterr().err
     assert main(["profile", "compare", one]) == 2

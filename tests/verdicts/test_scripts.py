@@ -25,6 +25,7 @@ from jupyter_dist_server.jobs.store.job import Job
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 
+from ..conftest import pool_folders
 from ..fake_nvml.build import State
 from ..jobs.conftest import leases as leases
 from ..jobs.conftest import queue as queue
@@ -280,6 +281,7 @@ def test_without_py_spy_it_is_said_what_is_missing(
 
 
 def test_the_pool_of_a_notebook_that_is_a_job(machine: Queue) -> None:
+    before = pool_folders()
     cells = [
         "%load_ext jupyter_dist_server",
         "%dist_init -n 2",
@@ -290,13 +292,18 @@ def test_the_pool_of_a_notebook_that_is_a_job(machine: Queue) -> None:
     nbformat.write(written, machine.folder / "hangs.ipynb")
     options = ["--parsable", "--kernel", "python3", "--gpu-ids", "0,1"]
     job = machine.run("notebook", *options, "hangs.ipynb").strip()
-    found = until([job], "Rank 0 waits in all_reduce #N (20 × float32)")
-    assert found["text"].endswith("it is in `time.sleep`, In[3] line 6."), "no cell can be stopped"
+    waits = (
+        "Rank 0 waits in all_reduce #N (20 × float32), begun by `dist.all_reduce(torch.ones(20))`"
+    )
+    there = "at In[3] line 4. Rank 1 has not begun it: it is in `time.sleep`, In[3] line 6."
+    found = until([job], f"{waits} {there}")
+    assert found["text"].endswith(there), "no cell can be stopped"
     assert found["pool"].startswith("p-") and found["world_size"] == 2
     assert "In[3], line 6" in found["stacks"]
     assert machine.run("why", job).startswith(f"Pool {found['pool']}:\nRank 0 waits in")
     machine.run("cancel", job)
     machine.ended(job)
+    wait_for(lambda: pool_folders() <= before, "the end of the pool")
 
 
 def test_what_has_no_ranks(machine: Queue) -> None:

@@ -44,6 +44,7 @@ class StepWatch:
         self.pauses: list[Interval] = []
         self._steps: list[_Step] = []
         self._pause_began = 0.0
+        self._graphs_before = 0
 
     def start(self) -> None:
         """Begin."""

@@ -104,6 +104,7 @@ class RestartHandler(DistHandler):
 
 
 class ResizeHandler(DistHandler):
+    @web.authenticated
     async def post(self, pool_id: str) -> None:
         """Begin to have more or fewer ranks; the variables of those that stay are kept."""
         await self.require("execute")
