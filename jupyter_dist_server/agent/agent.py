@@ -26,7 +26,7 @@ from ..common.files.hand_over import take_over
 from ..common.files.inherited_lease import InheritedLease
 from ..common.patience import patience
 from ..common.pool_folder import read_config, rewrite_config
-from ..common.processes.process_ref import POOL_ENDED, RESIZED, RESTARTED, STOPPED, ProcessRef
+from ..common.processes.process_ref import RESIZED, RESTARTED, STOPPED, ProcessRef
 from ..common.protocol.agents import agent_messages as messages
 from ..common.protocol.failure_reason import Reason, why_no_start
 from ..common.protocol.node_addresses import PoolNode
@@ -63,8 +63,7 @@ class Agent:
         orders: tuple[int, int] | None = None,
     ) -> None:
         self.folder = folder
-        self.leases = [lease] if lease else []
-        """Of the pool's GPUs: one that it began with, and one for each time that it grew."""
+        self._lease = lease
         self.config = read_config(folder)
         self.listener = listener
         self._process = ProcessRef.of(os.getpid())
@@ -199,8 +198,8 @@ class Agent:
     def _describe(self, said: messages.DescribeLease) -> None:
         """Write the pool's name and end into the leases of all nodes, for other users."""
         try:
-            for lease in self.leases:
-                lease.tell(**msgspec.structs.asdict(said))
+            if self._lease:
+                self._lease.tell(**msgspec.structs.asdict(said))
         except OSError as error:  # no reason to end the pool
             what = "The lease does not say what the pool is called and when it ends"
             _LOG.warning("%s: %s", what, error)
@@ -252,44 +251,30 @@ class Agent:
                 _LOG.error("The pool was not resized: its lease did not come: %s", error)
                 return
             lease = InheritedLease(files) if files else None
-            gone = range(len(order.ranks), self.config.world_size)
-            fresh = range(self.config.world_size, len(order.ranks))
-            self._ranks.forget_cells(gone)
-            await self._ranks.end(gone, RESIZED)
             try:
+                if self._ranks.are_all_starting:
+                    raise DistError("not_resized", "All its ranks are being replaced.")
                 config = resized(self.config, order.ranks)
-                if self.stopping:
-                    raise DistError("not_resized", POOL_ENDED)
                 rewrite_config(self.folder, config)
             except DistError as error:
                 _LOG.error("The pool was not resized: %s", error)
                 if lease:
                     lease.close()
                 return
-            if lease:
-                self._hold(lease)
+            if lease and self._lease:
+                self._lease.absorb(lease)
+            gone = range(config.world_size, self.config.world_size)
+            fresh = range(self.config.world_size, config.world_size)
+            self._ranks.forget_cells(gone)
+            await self._ranks.end(gone, RESIZED)
+            if self.stopping:
+                return
             self.config = config
             self._ranks.resize(config)
             self._order(fresh)
-            self._release_unused()
+            if self._lease:
+                self._lease.keep_only({rank.gpu.uuid for rank in config.ranks if rank.gpu})
             self._control.broadcast()
-
-    def _hold(self, lease: InheritedLease) -> None:
-        """Keep a lease, and create its files again that others remove."""
-        self.leases.append(lease)
-        if (events := lease.fileno()) is not None:
-            asyncio.get_running_loop().add_reader(events, lease.mend)
-
-    def _release_unused(self) -> None:
-        """Release the GPUs of ranks that are left out."""
-        used = {rank.gpu.uuid for rank in self.config.ranks if rank.gpu}
-        for lease in list(self.leases):
-            if not lease.keep_only(used):
-                self.leases.remove(lease)
-                if (events := lease.fileno()) is not None:
-                    asyncio.get_running_loop().remove_reader(events)
-                lease.note_use()
-                lease.close()
 
     def _leave_out(self, nodes: Collection[str]) -> None:
         """Continue without some nodes; no rank runs here."""
@@ -368,9 +353,8 @@ class Agent:
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         loop.run_until_complete(self._open())
-        for lease in self.leases:
-            if (events := lease.fileno()) is not None:
-                loop.add_reader(events, lease.mend)
+        if self._lease and (events := self._lease.fileno()) is not None:
+            loop.add_reader(events, self._lease.mend)
         # The loop is paused while forking, so that a child never stands inside a callback.
         while loop.run_until_complete(self._has_next()):
             self.starter.start_next(inherited)  # none, if a restart came in the loop's last pass

@@ -40,9 +40,9 @@ def serve(
     adopt_descendants()
     agent.run()
     guarded.close()
-    for one in agent.leases:
-        one.note_use()
-        one.close()
+    if held:
+        held.note_use()
+        held.close()
 
 
 def no_loopback() -> Reason | None:

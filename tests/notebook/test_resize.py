@@ -15,7 +15,7 @@ import pytest
 from jupyter_dist_server.common.files.shared_folder import FOLDER
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
-from jupyter_dist_server.jobs.leases.lease import Lease, holders
+from jupyter_dist_server.jobs.leases.lease import Lease, holders, running
 
 from ..environment import environment
 from ..fake_nvml.build import State
@@ -99,6 +99,7 @@ def test_new_ranks_lease_free_gpus_and_those_that_leave_release_theirs(on_gpus: 
     assert leased() == [0, 1]
     on_gpus.ok("%dist_resize 4")
     assert leased() == [0, 1, 2, 3]
+    assert [len(one.gpus) for one in running()] == [4], "one lease for the pool"
     on_gpus.ok("%%rank 2-3\nkept = rank + 20")
     assert said(on_gpus, SUM) == ["[0] 4 4 10", "[1] 4 4 11", "[2] 4 4 22", "[3] 4 4 23"]
     assert said(on_gpus, MASKS) == ["[0] 0 0,1", "[1] 1 0,1", "[2] 2 0,1,2,3", "[3] 3 0,1,2,3"]

@@ -7,6 +7,7 @@ import fcntl
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,9 @@ class InheritedLease:
     def __init__(self, descriptors: list[int]) -> None:
         self._files = [own_any(descriptor) for descriptor in descriptors]
         self._said = decode_leaseholder(_read(self._files[-1]))
+        since = self._said.since or time.time()
+        self._since = dict.fromkeys(self._said.gpus, since)
+        """Since when each GPU is leased; their files are in this order, behind the folder's."""
         self._idle, self._told = 0.0, time.time()
         """For how long a pool was idle, in seconds, until it last said whether it is."""
         self._events: Inotify | None = None
@@ -61,31 +65,29 @@ class InheritedLease:
     def note_use(self) -> None:
         """Note for how long a pool has had its GPUs, see `past_use`; after its end."""
         self.tell()
-        if count := len(self._said.gpus):
-            note_use(count, self._said.since or time.time(), count * self._idle)
+        for since, count in Counter(self._since.values()).items():
+            note_use(count, since, count * self._idle)
 
-    def keep_only(self, uuids: Collection[str]) -> bool:
-        """Release the other GPUs, if there are any; tell whether some are kept.
+    def absorb(self, other: InheritedLease) -> None:
+        """Hold the GPUs of another lease of the same pool too; that one ends."""
+        self._since |= other._since
+        self.tell(gpus=tuple(self._since))  # first: nobody must find a GPU without a holder
+        self._files[-1:-1], other._files[1:-1] = other._files[1:-1], []
+        self._paths[-1:-1], other._paths[1:-1] = other._paths[1:-1], []
+        self._watch()
+        other.close()
 
-        Ranks that go on have the files open too, which is why they are unlocked.
-        """
-        gone = [uuid for uuid in self._said.gpus if uuid not in uuids]
-        if not gone:
-            return True
-        if not (kept := tuple(uuid for uuid in self._said.gpus if uuid in uuids)):
-            return False
-        since = self._said.since or time.time()
-        # The locks are in the order of the UUIDs, behind that of the folder.
-        locks = dict(zip(sorted(self._said.gpus), self._files[1:-1], strict=True))
-        self.tell(gpus=kept)
-        note_use(len(gone), since, len(gone) * self._idle)
-        for uuid in gone:
-            place = self._files.index(locks[uuid])
-            fcntl.flock(locks[uuid].fileno(), fcntl.LOCK_UN)
-            self._files.pop(place).close()
-            if self._paths:
-                self._paths.pop(place)
-        return True
+    def keep_only(self, uuids: Collection[str]) -> None:
+        """Release the other GPUs; for ranks too that go on, and have the same files open."""
+        gone = [place for place, uuid in enumerate(self._since) if uuid not in uuids]
+        for place in reversed(gone):
+            uuid = [*self._since][place]
+            note_use(1, self._since.pop(uuid), self._idle)
+            self.tell(gpus=tuple(self._since))
+            lock = self._files.pop(place + 1)
+            fcntl.flock(lock.fileno(), fcntl.LOCK_UN)
+            lock.close()
+            del self._paths[place + 1 : place + 2]
 
     def mend(self) -> None:
         """Create files again that were removed."""
