@@ -94,6 +94,8 @@ class Resizer:
                     self._agent.link.lock.release()
         except DistError as error:
             failure = Reason(error.code, error.message, error.hint)
+        except OSError as error:  # the pool's folder is gone, or cannot be written
+            failure = Reason("not_resized", f"The pool was not resized: {error}.")
         finally:
             if allocation:
                 allocation.close()
