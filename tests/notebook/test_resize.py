@@ -205,6 +205,7 @@ def test_fewer_ranks_are_enough_to_start_with(kernel: Notebook) -> None:
 
 def test_what_goes_with_no_least_number_is_refused(kernel: Notebook) -> None:
     assert "is more than the number of ranks" in kernel.fails("%dist_init -n 2 --min-ranks 3")
+    assert "“map”" in kernel.fails("%dist_init -n 2 --map 0:0,1:1 --min-ranks 1")
     refused = kernel.fails("%dist_init -n 2 -g 0,1 --min-ranks 1")
     assert "does not go with “gpu_ids”" in refused and "--placement cycle" in refused
 

@@ -192,7 +192,12 @@ def _check_min_ranks(request: PoolRequest) -> None:
             f"The least number of ranks, {request.min_ranks}, is more than the number of ranks."
         )
         raise bad_field("min_ranks", message, "-n is the number of ranks that is wanted.")
-    for name in ("cpu_ranks", "oversubscribe", *(["gpu_ids"] if request.policy == "ids" else [])):
+    for name in (
+        "cpu_ranks",
+        "oversubscribe",
+        "map",
+        *(["gpu_ids"] if request.policy == "ids" else []),
+    ):
         if getattr(request, name):
             hint = "Omit one of them." if name != "gpu_ids" else "Add --placement cycle."
             raise bad_field("min_ranks", f"“min_ranks” does not go with “{name}”.", hint)
