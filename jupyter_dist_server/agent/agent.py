@@ -35,6 +35,7 @@ from .attachments import Attachments
 from .command_handler import CommandHandler
 from .control_socket import Client, ControlSocket
 from .execution_lock_queue import LockQueue
+from .held_lease import HeldLease
 from .nodes.agents_of_other_nodes import Nodes
 from .nodes.first_node import FirstNode, stream_of
 from .nodes.gpu_watchers import GpuWatchers
@@ -63,7 +64,7 @@ class Agent:
         orders: tuple[int, int] | None = None,
     ) -> None:
         self.folder = folder
-        self._lease = lease
+        self.lease = HeldLease(folder, lease, lambda: self._control.broadcast())
         self.config = read_config(folder)
         self.listener = listener
         self._process = ProcessRef.of(os.getpid())
@@ -120,6 +121,7 @@ class Agent:
             describe=self._describe,
             restart=lambda *order: self._tasks.add(self._restart(*order)),
             resize=lambda order: self._tasks.add(self._resize(order)),
+            park=lambda order: self._tasks.add(self.lease.obey(order)),
             stop=lambda: self._tasks.add(self.stop()),
         )
 
@@ -181,6 +183,7 @@ class Agent:
             name=self._name,
             last_cells=self._ranks.last_cells,
             lost_nodes=self._nodes.lost,
+            parked=self.lease.parked,
         )
 
     def _on_gone(self, client: Client) -> None:
@@ -197,12 +200,7 @@ class Agent:
 
     def _describe(self, said: messages.DescribeLease) -> None:
         """Write the pool's name and end into the leases of all nodes, for other users."""
-        try:
-            if self._lease:
-                self._lease.tell(**msgspec.structs.asdict(said))
-        except OSError as error:  # no reason to end the pool
-            what = "The lease does not say what the pool is called and when it ends"
-            _LOG.warning("%s: %s", what, error)
+        self.lease.describe(said)
         self._nodes.describe(said)
 
     # -- what clients command, see `CommandHandler` -----------------------------------------
@@ -261,8 +259,8 @@ class Agent:
                 if lease:
                     lease.close()
                 return
-            if lease and self._lease:
-                self._lease.absorb(lease)
+            if lease:
+                self.lease.absorb(lease)
             gone = range(config.world_size, self.config.world_size)
             fresh = range(self.config.world_size, config.world_size)
             self._ranks.forget_cells(gone)
@@ -272,8 +270,7 @@ class Agent:
             self.config = config
             self._ranks.resize(config)
             self._order(fresh)
-            if self._lease:
-                self._lease.keep_only({rank.gpu.uuid for rank in config.ranks if rank.gpu})
+            self.lease.keep_only({rank.gpu.uuid for rank in config.ranks if rank.gpu})
             self._control.broadcast()
 
     def _leave_out(self, nodes: Collection[str]) -> None:
@@ -353,8 +350,7 @@ class Agent:
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         loop.run_until_complete(self._open())
-        if self._lease and (events := self._lease.fileno()) is not None:
-            loop.add_reader(events, self._lease.mend)
+        self.lease.open()
         # The loop is paused while forking, so that a child never stands inside a callback.
         while loop.run_until_complete(self._has_next()):
             self.starter.start_next(inherited)  # none, if a restart came in the loop's last pass

@@ -43,6 +43,7 @@ class CommandHandler:
     describe: Callable[[messages.DescribeLease], None]
     restart: Callable[[Collection[int], messages.StartRanks | None, bool], object]
     resize: Callable[[messages.Resize], object]
+    park: Callable[[messages.NoteParked | messages.GiveBack | messages.TakeBack], object]
     stop: Callable[[], object]
 
     def obey(self, client: Client, command: messages.Commands) -> None:
@@ -57,6 +58,8 @@ class CommandHandler:
             self.stop()
         elif isinstance(command, messages.Resize):
             self.resize(command)
+        elif isinstance(command, messages.NoteParked | messages.GiveBack | messages.TakeBack):
+            self.park(command)
         elif isinstance(command, messages.Extend):
             self.limit.extend(command.seconds)
         elif isinstance(command, messages.NoteIdle):

@@ -40,9 +40,7 @@ def serve(
     adopt_descendants()
     agent.run()
     guarded.close()
-    if held:
-        held.note_use()
-        held.close()
+    agent.lease.close()
 
 
 def no_loopback() -> Reason | None:

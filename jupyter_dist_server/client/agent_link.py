@@ -240,6 +240,11 @@ class AgentLink:
         return self.snapshot.generation if self.snapshot else 0
 
     @property
+    def is_parked(self) -> bool:
+        """Whether ranks are parked, or may be."""
+        return self.snapshot is not None and self.snapshot.parked is not None
+
+    @property
     def lost_nodes(self) -> list[str]:
         """Nodes of the pool that cannot be used."""
         return self.snapshot.lost_nodes if self.snapshot else []

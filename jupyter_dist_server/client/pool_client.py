@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from ..common.background_tasks import Tasks, any_of
+from ..common.errors import DistError
 from ..common.files.open_files import CLIENT_EACH, check_open_files
 from ..common.patience import patience
 from ..common.processes.process_ref import POOL_ENDED, RESIZED, RESTARTED
@@ -27,6 +28,8 @@ OUTPUT_LIMIT = 10_000_000
 """Characters that one cell may show, all its ranks together; the rest goes to files."""
 LARGEST_DISPLAY = 32 << 20
 """Bytes that one display may take."""
+POOL_PARKED = "pool_parked"
+"""The code of the error for cells that would need the GPUs of a parked pool."""
 _COMMS = ("comm_open", "comm_msg", "comm_close", COMM_STATUS)
 _LAST_WORDS = 0.05
 """Seconds for which outputs of a dead rank may be on their way."""
@@ -186,6 +189,10 @@ class PoolClient(RankConnection):
         started(execution)
         if await self.link.acquire_lock(execution.done):
             try:
+                if self.link.is_parked:
+                    raise DistError(
+                        POOL_PARKED, "The pool is parked.", "Resume it with %dist_resume."
+                    )
                 await self._run_with_lock(message, execution)
             finally:
                 self.link.lock.release()

@@ -65,6 +65,9 @@ class Policy(Limits, frozen=True, kw_only=True, forbid_unknown_fields=True):
     idle_limit: Seconds | None = None
     """Of pools that are started without one."""
     max_idle_limit: Seconds | None = None
+    park_after: Seconds | None = None
+    """Of pools that are started without one."""
+    max_park_after: Seconds | None = None
     idle_load: Annotated[float, msgspec.Meta(gt=0, le=100)] = 5
     """The load of a GPU in percent below which a pool without a running cell is idle."""
     unseen_memory: Annotated[float, msgspec.Meta(ge=0)] | None = None
@@ -151,6 +154,14 @@ def allowed_idle_limit(limit: float | None) -> float | None:
     if limit is None:
         return _finite(min(policy.idle_limit or math.inf, policy.max_idle_limit or math.inf))
     return _within(limit, policy.max_idle_limit, "An idle limit", "--idle-limit")
+
+
+def allowed_park_after(after: float | None) -> float | None:
+    """Return when an idle pool is parked, in seconds; refuse what is too long."""
+    policy, _ = read_policy()
+    if after is None:
+        return _finite(min(policy.park_after or math.inf, policy.max_park_after or math.inf))
+    return _within(after, policy.max_park_after, "Parking", "--park-after")
 
 
 def check_gpus(count: int) -> None:

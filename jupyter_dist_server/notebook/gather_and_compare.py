@@ -36,7 +36,7 @@ class Comparison:
         self, names: Sequence[str], ranks: Sequence[int], *, only_trained: bool = False
     ) -> dict[int, VariablesReply]:
         """Ask ranks what variables hold; see `variables_of`."""
-        _, client = self._pool.require()
+        _, client = self._pool.ready()
         asking = variables_of(client, names, ranks, only_trained=only_trained)
         return self._pool.loop.run(asking)
 
@@ -62,7 +62,7 @@ class Comparison:
         self, names: Sequence[str], ranks: Sequence[int]
     ) -> tuple[dict[int, VariablesReply], list[Compared], dict[str, str]]:
         """Return what ranks said, what was found, and since when what differs does."""
-        record, _ = self._pool.require()
+        record, _ = self._pool.ready()
         if self._of != (of := (record.id, record.generation)):
             self._of, self._history = of, History()
         said = self.ask(names, ranks, only_trained=not names)

@@ -163,7 +163,7 @@ class NotebookPool:
             A future; its result is the list of what was returned, in the order of the ranks.
         """
         chosen = self.choose(ranks)
-        _, client = self._current.require()
+        _, client = self._current.ready()
         moving = self.mover()
         name = send_function(moving, function, chosen, *args, **kwargs)
         call = Call(client, self._current.loop, moving, name, chosen)
@@ -176,7 +176,7 @@ class NotebookPool:
 
     def mover(self) -> Mover:
         """Return what moves values to the pool and back."""
-        _, client = self._current.require()
+        _, client = self._current.ready()
         return mover(client, self._current.loop)
 
     def note_values(self, verb: str, names: Iterable[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import zmq
@@ -23,6 +24,7 @@ from .magics.check_magics import CheckMagics
 from .magics.compatibility import CompatibilityMagics
 from .magics.export_magics import ExportMagics
 from .magics.pool_magics import PoolMagics
+from .magics.reports.pool_status import with_progress
 from .magics.running_pool_magics import RunningPoolMagics
 from .magics.scale_magics import ScaleMagics
 from .magics.state_magics import StateMagics
@@ -79,6 +81,7 @@ def load(shell: InteractiveShell) -> None:
     let_programs_find_jdist()
     if not _loaded:
         pool = CurrentPool()
+        pool.show_progress = partial(with_progress, shell)
         _loaded.update({kind: kind(shell, pool) for kind in MAGICS})
     shell.register_magics(*_loaded.values())
     _load_again_quietly(shell)

@@ -32,6 +32,7 @@ def can_reuse(request: PoolRequest, record: PoolRecord) -> bool:
         "start_method": record.start_method,
         "time_limit": record.time_limit,
         "idle_limit": record.idle_limit,
+        "park_after": record.park_after,
     }
     unsaid = vars(PoolRequest())
     asked = {name: value for name, value in vars(request).items() if value != unsaid[name]}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
+from dataclasses import replace
 
 from ..common.protocol.pool_file import PlacedRank, PoolFile
 from ..common.protocol.pool_record import PoolRecord
@@ -25,19 +27,31 @@ def request_for_more(
     gpus = gpus_of(pool)
     if count <= 0 or not gpus or len(set(gpus)) < len(gpus):
         return None
+    return replace(
+        request_again(pool, record),
+        num_ranks=count,
+        gpu_ids=None,
+        placement=record.placement if record.placement in _BY_RULE else None,
+        one_rank_per_gpu=record.leases != "shared",
+        oversubscribe=record.leases == "shared",
+        wait=wait,
+    )
+
+
+def request_again(pool: PoolFile, record: PoolRecord) -> PoolRequest:
+    """Return what to ask for the GPUs that a pool had, however long others have them."""
     environment = dict(os.environ)
     environment.pop(MASK, None)
     if pool.visible is not None:  # to the notebook
         environment[MASK] = pool.visible
-    limit = None if record.ends_by is None else max(1.0, record.ends_by - time.time())
+    uuids = tuple(dict.fromkeys(gpus_of(pool)))
     return PoolRequest(
-        num_ranks=count,
-        placement=record.placement if record.placement in _BY_RULE else None,
-        one_rank_per_gpu=record.leases != "shared",
-        oversubscribe=record.leases == "shared",
+        num_ranks=len(uuids),
+        gpu_ids=uuids,
+        placement="ids",
         force=pool.force,
-        wait=wait,
-        time_limit=limit,
+        wait=math.inf,
+        time_limit=None if record.ends_by is None else max(1.0, record.ends_by - time.time()),
         base_env=environment,
     )
 

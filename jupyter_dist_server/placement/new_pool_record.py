@@ -100,6 +100,7 @@ def new_record(request: PoolRequest) -> PoolRecord:
         node_map=request.node_map,
         time_limit=request.time_limit,
         idle_limit=request.idle_limit,
+        park_after=request.park_after,
         start_method=request.start_method,
         python=request.python or sys.executable,
         cwd=_shown(request.cwd or os.getcwd()),

@@ -285,4 +285,9 @@ def _rest(timeout: float) -> dict[str, Field]:
         "idle_limit": _seconds(
             "Idle limit", "Stop the pool if no cell has run for this many seconds."
         ),
+        "park_after": _seconds(
+            "Park after",
+            "Park the pool if no cell has run for this many seconds and somebody waits for one of "
+            "its GPUs.",
+        ),
     }

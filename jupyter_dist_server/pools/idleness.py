@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from ..common.background_tasks import Tasks
@@ -15,6 +15,7 @@ from ..common.protocol.pool_record import PoolRecord, PoolState
 from ..common.units import write_limit
 from ..gpus.nvml import UNSUPPORTED
 from ..gpus.readers.read_gpu_state import read_gpu_state
+from ..jobs.schedule.board import posted, wants_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -22,17 +23,25 @@ _AFTER = 60.0
 """Seconds after which a pool without a cell counts as idle."""
 
 
+def follows_idleness(record: PoolRecord) -> bool:
+    """Tell whether something happens to a pool once it is idle for long."""
+    return record.idle_limit is not None or record.park_after is not None
+
+
 @dataclass(eq=False)
 class Idleness:
-    """Follows whether a pool is idle, and ends one that is idle for longer than its limit."""
+    """Follows whether a pool is idle; ends it at its limit, and parks it for those who wait."""
 
     _record: PoolRecord
     _tell: Callable[[float | None], None]
     _end: Callable[[Reason], None]
+    _park: Callable[[], Awaitable[None]]
     _tasks: Tasks
     _used: float = 0.0
     """When it was in use, though no cell ran."""
     _timer: asyncio.TimerHandle | None = None
+    _tried: float = 0.0
+    """When it was parked, or could not be."""
 
     def look(self) -> None:
         """Look at the ranks; called after each change of the record."""
@@ -71,10 +80,10 @@ class Idleness:
     async def _check(self) -> None:
         """Look whether it is idle for long enough; called by a timer, not for each cell.
 
-        With a limit, its GPUs are looked at repeatedly until then.
+        With a limit, or if it may be parked, it is looked at repeatedly.
         """
-        limit = self._record.idle_limit
-        after = _AFTER if limit is None else min(_AFTER, limit / 2)
+        limit, park_after = self._record.idle_limit, self._record.park_after
+        after = min(_AFTER, *(given / 2 for given in (limit, park_after) if given is not None))
         if self._seconds_idle() >= after:
             busy = await self._gpus_are_busy()
             if busy is None:
@@ -88,9 +97,22 @@ class Idleness:
             self._look_after(after - idle)
         elif limit is not None and 0 <= idle < limit:
             self._look_after(min(after, limit - idle))
+        elif park_after is not None and idle >= 0:
+            self._look_after(after)
         self._note(self._idle_since() if idle >= after else None)
         if limit is not None and idle >= limit:
             self._end(_idle_for(limit))
+        # A pool that could not be parked is left alone for as long.
+        elif park_after is not None and min(idle, time.time() - self._tried) >= park_after:
+            if await self._is_waited_for():
+                self._tried = time.time()
+                await self._park()
+
+    async def _is_waited_for(self) -> bool:
+        """Tell whether somebody waits in line for a GPU of this pool."""
+        uuids = {rank.gpu.uuid for rank in self._record.ranks if rank.gpu}
+        boards = await asyncio.to_thread(posted)
+        return any(want.gpus and uuids & (want.only or uuids) for want in wants_of(boards))
 
     def _seconds_idle(self) -> float:
         """Return for how long it is idle; less than 0 while it is not."""

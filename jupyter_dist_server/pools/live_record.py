@@ -8,9 +8,21 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ..common.errors import DistError
 from ..common.pool_folder import read_config
 from ..common.protocol.agents.agent_messages import Snapshot
-from ..common.protocol.pool_record import PoolRecord
+from ..common.protocol.pool_record import PoolRecord, PoolState
+
+
+def check_running(record: PoolRecord, what: str) -> None:
+    """Raise `DistError` unless a pool runs; `what` it cannot do follows "The pool cannot"."""
+    if record.state is not PoolState.RUNNING:
+        hint = "Resume it with %dist_resume first." if record.state is PoolState.SUSPENDED else ""
+        raise DistError(
+            "pool_not_running",
+            f"The pool cannot {what}: its state is {record.state.value}.",
+            "Start a pool with %dist_init." if record.state.ended else hint,
+        )
 
 
 class LiveRecord:

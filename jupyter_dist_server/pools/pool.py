@@ -23,8 +23,9 @@ from ..common.protocol.pool_record import PoolRecord, PoolState, Progress
 from .busy_ranks import Activity
 from .discovery import Found, sweep
 from .end_reasons import agent_ended, broken
-from .idleness import Idleness
+from .idleness import Idleness, follows_idleness
 from .live_record import LiveRecord
+from .park_pool import Parker
 from .pool_agent import PoolAgent
 from .processes.agent_process import AgentProcess
 from .processes.launch import Launch
@@ -57,7 +58,9 @@ class Pool(LiveRecord):
         self._activity = Activity(record, self.change) if watch else None
         self._tasks = Tasks()
         self._idleness = (
-            Idleness(record, self._note_idle, self._end_idle, self._tasks) if watch else None
+            Idleness(record, self._note_idle, self._end_idle, self._park_idle, self._tasks)
+            if watch
+            else None
         )
         self.agent = PoolAgent(record, self._on_snapshot)
         self._launch: Launch | None = None
@@ -65,6 +68,7 @@ class Pool(LiveRecord):
         """Set when its agent is not waited for any more, whether or not the agent knows."""
         self.commands = RankCommands(self, self.agent, self._tasks, timeout, self._give_up)
         self.resizer = Resizer(self, self.agent, self._tasks)
+        self.parker = Parker(self, self.agent, self._tasks)
         self._life: asyncio.Task[None] | None = None
         self._late: Reason | None = None
         self._why_stopped: Reason | None = None
@@ -77,7 +81,7 @@ class Pool(LiveRecord):
     ) -> Pool:
         """Return a pool that runs already; `adopt` attaches us to it."""
         record = msgspec.structs.replace(found.config.record, folder=str(found.folder))
-        watch = watch or record.idle_limit is not None
+        watch = watch or follows_idleness(record)
         pool = cls(record, on_change, owner, watch, found.config.timeout)
         pool.agent.process = AgentProcess(found.snapshot.process)
         return pool
@@ -141,6 +145,12 @@ class Pool(LiveRecord):
 
     def _end_idle(self, why: Reason) -> None:
         self._tasks.add(self.stop(why))
+
+    async def _park_idle(self) -> None:
+        try:
+            await self.parker.park()
+        except DistError as error:  # the notices say why its GPUs stay taken
+            self.set_notice(error.message, True)
 
     def _give_up(self, why: Reason) -> None:
         self._late = why
@@ -231,7 +241,7 @@ class Pool(LiveRecord):
                 self._idleness.note_use(time.time())
             # One that is adopted has run for as long as its agent.
             age = self.agent.process.age if self.agent.process and not self._launch else 0.0
-            self.change(state=PoolState.RUNNING, started=time.time() - age)
+            self.change(state=self._running_state, started=time.time() - age)
         return None
 
     async def _begin_to_watch(self) -> None:
@@ -260,6 +270,8 @@ class Pool(LiveRecord):
         new_generation = snapshot.generation != self.record.generation
         self.take(snapshot)
         self.agent.note_ranks()
+        if self.record.state in (PoolState.RUNNING, PoolState.SUSPENDED):
+            self._note_parked()
         if self._idleness and snapshot.time.extended:
             self._idleness.note_use(snapshot.time.extended)
         if new_generation and self.record.state is PoolState.RUNNING:
@@ -268,7 +280,7 @@ class Pool(LiveRecord):
         if new_generation or self.record.progress.phase == "starting ranks":
             self.record.progress = Progress("starting ranks", ready)
         self.change()
-        if snapshot.stopping and self.record.state is PoolState.RUNNING:
+        if snapshot.stopping and self.record.state is self._running_state:
             self.change(state=PoolState.COMPLETING)
         restarting = self.record.started and self.record.state is PoolState.CONFIGURING
         progress = self.record.progress
@@ -279,4 +291,16 @@ class Pool(LiveRecord):
     async def _finish_restart(self) -> None:
         await self._begin_to_watch()
         if self.record.state is PoolState.CONFIGURING:
-            self.change(state=PoolState.RUNNING)
+            self.change(state=self._running_state)
+
+    @property
+    def _running_state(self) -> PoolState:
+        """`SUSPENDED` while its ranks are parked and others may have its GPUs."""
+        parked = self.record.parked
+        return PoolState.SUSPENDED if parked and not parked.leased else PoolState.RUNNING
+
+    def _note_parked(self) -> None:
+        if self.record.state is not self._running_state:
+            self.record.state = self._running_state
+            if self._idleness:
+                self._idleness.note_use(time.time())

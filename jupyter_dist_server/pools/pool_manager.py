@@ -13,7 +13,7 @@ import msgspec
 from ..common.background_tasks import Tasks
 from ..common.errors import DistError
 from ..common.files.open_files import CLIENT_EACH, SERVER_EACH, check_open_files, raise_limit
-from ..common.policy import allowed_idle_limit, allowed_limit
+from ..common.policy import allowed_idle_limit, allowed_limit, allowed_park_after
 from ..common.protocol.agents.attachment import SERVER, Owner
 from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_record import PoolState
@@ -24,6 +24,7 @@ from ..placement.ranks_to_nodes import spread
 from ..placement.requests.request import PoolRequest
 from .discovery import Found, find_pools
 from .end_reasons import start_cancelled
+from .idleness import follows_idleness
 from .pool import DEFAULT_TIMEOUT, Pool
 from .processes.launch import Launch
 from .processes.zygote_registry import ZygoteRegistry
@@ -95,7 +96,10 @@ class PoolManager:
             is_given = request.time_limit is not None
             limit = await asyncio.to_thread(allowed_limit, request.time_limit, is_given)
             idle_limit = await asyncio.to_thread(allowed_idle_limit, request.idle_limit)
-            request = replace(request, time_limit=limit, idle_limit=idle_limit)
+            park_after = await asyncio.to_thread(allowed_park_after, request.park_after)
+            request = replace(
+                request, time_limit=limit, idle_limit=idle_limit, park_after=park_after
+            )
             record = new_record(request)
             here, nodes = await asyncio.to_thread(spread, request, self.engine)
             allocator = Allocator(here, record)
@@ -119,7 +123,7 @@ class PoolManager:
                 allocation.close()
             raise
         timeout = request.timeout or DEFAULT_TIMEOUT
-        watch = self._watch or record.idle_limit is not None
+        watch = self._watch or follows_idleness(record)
         pool = Pool(record, self._on_change, self._owner, watch, timeout)
         self._forget_ended_of(kernel)
         self.pools[record.id] = pool

@@ -21,9 +21,9 @@ from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_record import PoolState, Progress
 from ..common.rank_specs import check_ranks
 from ..jobs.rules.rules import check_extension
-from .live_record import LiveRecord
+from .live_record import LiveRecord, check_running
 from .pool_agent import PoolAgent
-from .stack_and_log import check_running
+from .stack_and_log import check_rank_runs
 
 
 @dataclass(eq=False)
@@ -67,7 +67,7 @@ class RankCommands:
         self._check_running("kill ranks")
         chosen = [self._pool.record.ranks[rank] for rank in self._checked(ranks)]
         for rank in chosen:
-            check_running(rank)
+            check_rank_runs(rank)
         pids = [rank.pid for rank in chosen if rank.pid]
         self._agent.link.send(Kill(pids, [rank.rank for rank in chosen]))
         await self._check_heard()
@@ -141,9 +141,4 @@ class RankCommands:
             raise await self._agent.link.silent_error()
 
     def _check_running(self, what: str) -> None:
-        if self._pool.record.state is not PoolState.RUNNING:
-            raise DistError(
-                "pool_not_running",
-                f"The pool cannot {what}: its state is {self._pool.record.state.value}.",
-                "Start a pool with %dist_init." if self._pool.record.state.ended else "",
-            )
+        check_running(self._pool.record, what)

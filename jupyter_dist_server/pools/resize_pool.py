@@ -23,7 +23,7 @@ from ..placement.added_ranks import added_ranks, as_before, gpus_of, request_for
 from ..placement.allocate_gpus import Allocator
 from ..placement.new_pool_record import Allocation
 from ..placement.ranks_to_gpus import GpusTaken
-from .live_record import LiveRecord
+from .live_record import LiveRecord, check_running
 from .pool_agent import PoolAgent
 
 
@@ -133,12 +133,7 @@ def _taken(error: GpusTaken, size: int) -> DistError:
 
 
 def _check(record: PoolRecord, num_ranks: int) -> None:
-    if record.state is not PoolState.RUNNING:
-        raise DistError(
-            "pool_not_running",
-            f"The pool cannot be resized: its state is {record.state.value}.",
-            "Start a pool with %dist_init." if record.state.ended else "",
-        )
+    check_running(record, "be resized")
     if not 1 <= num_ranks <= MAX_RANKS:
         message = f"The number of ranks must be from 1 to {MAX_RANKS}, not {num_ranks}."
         raise DistError("bad_request", message, field="num_ranks")

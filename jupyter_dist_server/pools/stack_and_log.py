@@ -36,7 +36,7 @@ def check_pool_runs(record: PoolRecord) -> None:
         )
 
 
-def check_running(found: RankRecord) -> None:
+def check_rank_runs(found: RankRecord) -> None:
     """Raise `DistError` if a rank is starting or dead."""
     if found.state == "starting":
         raise _starting(found)
@@ -59,7 +59,7 @@ async def stack_of(record: PoolRecord, rank: int) -> str:
     found = find_rank(record, rank)
     if record.state.ended:
         raise pool_ended()
-    check_running(found)
+    check_rank_runs(found)
     process = found.pid
     try:
         said = await _ask_for_stack(Path(record.folder), rank)
@@ -68,7 +68,7 @@ async def stack_of(record: PoolRecord, rank: int) -> str:
     if said is None and (record.state.ended or found.pid != process):
         return await stack_of(record, rank)  # that process has ended meanwhile
     if said is None:
-        check_running(found)  # it may have died meanwhile
+        check_rank_runs(found)  # it may have died meanwhile
         raise await _silent(found)
     return said.text
 

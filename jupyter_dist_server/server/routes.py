@@ -55,6 +55,8 @@ ROUTES: list[tuple[str, type[Any]]] = [
     (_POOL + "/interrupt", pool_handlers.InterruptHandler),
     (_POOL + "/restart", pool_handlers.RestartHandler),
     (_POOL + "/resize", pool_handlers.ResizeHandler),
+    (_POOL + "/park", pool_handlers.ParkHandler),
+    (_POOL + "/resume", pool_handlers.ResumeHandler),
     (_POOL + "/kill", pool_handlers.KillHandler),
     (_POOL + "/extend", pool_handlers.ExtendHandler),
     (_POOL + "/execute", execute.ExecuteHandler),

@@ -138,6 +138,12 @@ class InheritedLease:
                     path = f"/proc/self/fd/{file.fileno()}"
                     self._events.watch(path, ATTRIB | DELETE_SELF | MOVE_SELF)
 
+    def release(self) -> None:
+        """Release the lease, also for ranks that go on and have the same files open."""
+        for file in self._files:
+            fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+        self.close()
+
     def close(self) -> None:
         """Release the lease; the file with the holder comes last, when all is free."""
         *locks, holder = self._files

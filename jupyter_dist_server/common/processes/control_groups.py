@@ -53,6 +53,20 @@ def usable_memory(root: Path = _ROOT) -> int:
     return memory
 
 
+def available_memory(root: Path = _ROOT) -> int:
+    """Return how many bytes of memory are left for this process and those beside it."""
+    known = re.search(r"MemAvailable:\s+(\d+) kB", _read(root / "proc/meminfo"))
+    memory = int(known[1]) * 1024 if known else machine_memory()
+    for folder in folders("memory", root):
+        limit = _read(folder / "memory.max") or _read(folder / "memory.limit_in_bytes")
+        used = _read(folder / "memory.current") or _read(folder / "memory.usage_in_bytes")
+        cached = re.search(r"(?:total_)?inactive_file (\d+)", _read(folder / "memory.stat"))
+        if limit.isdecimal() and used.isdecimal():
+            left = int(limit) - int(used) + int(cached[1] if cached else 0)
+            memory = min(memory, max(0, left))
+    return memory
+
+
 def folders(controller: str, root: Path = _ROOT) -> Iterator[Path]:
     """Yield the folders of our group for a controller, and of the visible ones above it.
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import field
 
 from .agents.agent_messages import GpuReference as GpuReference
-from .agents.agent_messages import Snapshot
+from .agents.agent_messages import Parked, Snapshot
 from .agents.attachment import Attachment
 from .failure_reason import Reason
 from .offers import InLine
@@ -23,10 +23,16 @@ class PoolState(str, Enum):
     PENDING = "PENDING"
     CONFIGURING = "CONFIGURING"
     RUNNING = "RUNNING"
+    SUSPENDED = "SUSPENDED"
     COMPLETING = "COMPLETING"
     CANCELLED = "CANCELLED"
     FAILED = "FAILED"
     COMPLETED = "COMPLETED"
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether its ranks are there, be they parked or not."""
+        return self in (PoolState.RUNNING, PoolState.SUSPENDED)
 
     @property
     def ended(self) -> bool:
@@ -106,6 +112,19 @@ class Resizing(msgspec.Struct, frozen=True):
     """Why it kept its size."""
 
 
+class Parking(msgspec.Struct, frozen=True):
+    """A pool that is being parked, or resumed."""
+
+    resume: bool
+    """Whether it is being resumed."""
+    reason: str = ""
+    """What it waits for, or does."""
+    line: InLine | None = None
+    """Its place in line, if that is GPUs."""
+    failure: Reason | None = None
+    """Why it stayed as it was."""
+
+
 class PoolRecord(msgspec.Struct):
     """One pool; `version` grows with each change."""
 
@@ -125,6 +144,8 @@ class PoolRecord(msgspec.Struct):
     """Seconds after which it is stopped if no cell runs, and its GPUs do nothing."""
     idle_since: float | None = None
     """Since when that is so; `None` in the first minute."""
+    park_after: float | None = None
+    """Seconds of idle time after which it is parked, once somebody waits for one of its GPUs."""
     wanted_ranks: int | None = None
     """How many ranks were asked for, if fewer were enough to start with."""
     leases: str | None = None
@@ -144,6 +165,8 @@ class PoolRecord(msgspec.Struct):
     notices: list[str] = []
     progress: Progress = field(default_factory=Progress)
     resizing: Resizing | None = None
+    parking: Parking | None = None
+    parked: Parked | None = None
     created: float = field(default_factory=time.time)
     started: float | None = None
     ended: float | None = None
@@ -173,6 +196,7 @@ class PoolRecord(msgspec.Struct):
         self.start_method, self.backend = snapshot.start_method, snapshot.backend
         self.attachments = snapshot.attachments
         self.lost_nodes = snapshot.lost_nodes
+        self.parked = snapshot.parked
         self.name = snapshot.name or self.name
         self.time_limit, self.ends_by = snapshot.time.limit, snapshot.time.ends_by
         self.notices += [n for n in snapshot.notices if n not in self.notices]

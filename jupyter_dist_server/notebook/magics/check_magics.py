@@ -106,7 +106,7 @@ class CheckMagics(DistMagics):
         """
         options = parse_argstring(self.dist_memory, line)
         ranks = self.pool.choose(options.ranks)
-        _, client = self.pool.require()
+        _, client = self.pool.ready()
         told = self.pool.loop.run(memory_of(client, ranks))
         if options.estimate:
             request = EstimateRequest(*options.estimate)

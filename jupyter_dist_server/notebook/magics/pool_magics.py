@@ -26,7 +26,7 @@ from .option_parser import (
     read_variable,
     read_wait,
 )
-from .reports.pool_status import pools_table, with_progress
+from .reports.pool_status import NEVER_RUN, pools_table, with_progress
 
 
 @magics_class
@@ -132,6 +132,12 @@ class PoolMagics(DistMagics):
         help="stop the pool if no cell has run for this long",
     )
     @argument(
+        "--park-after",
+        type=read_limit,
+        metavar="T",
+        help="park the pool if no cell has run for this long and somebody waits for its GPUs",
+    )
+    @argument(
         "--backend",
         help=(
             "gloo, nccl, cpu:gloo,cuda:nccl or none; default: cpu:gloo,cuda:nccl if each rank has "
@@ -165,6 +171,7 @@ class PoolMagics(DistMagics):
             %dist_init -n 4 --cpu-ranks 2
             %dist_init -n 2 --min-free-memory 20GiB --wait 600
             %dist_init -n 2 --time 2:00:00 --idle-limit 30m
+            %dist_init -n 2 --park-after 20m
             %dist_init --nodes 2 --ranks-per-node 4
             %dist_init -n 2 --backend gloo --env NCCL_DEBUG=INFO --timeout 60
         """
@@ -184,6 +191,8 @@ class PoolMagics(DistMagics):
             ranks = count_ranks(running.world_size)
             print(f"This notebook's pool of {ranks} is already running ({running.backend}).")
             return
+        if request.park_after is not None:
+            print(NEVER_RUN)
         self.start(request)
 
     def start(self, request: PoolRequest, place: Place | None = None) -> None:

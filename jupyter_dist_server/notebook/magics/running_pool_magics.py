@@ -15,12 +15,12 @@ from ..output.remedies import replace_ranks
 from ..session.current_pool import Progress
 from .base import DistMagics
 from .option_parser import no_options, parse, plain_usage, read_wait
-from .reports.pool_status import describe_limits, resized_models, with_progress
+from .reports.pool_status import NEVER_RUN, describe_limits, resized_models, with_progress
 
 
 @magics_class
 class RunningPoolMagics(DistMagics):
-    """Interrupt, extend, replace and resize."""
+    """Interrupt, extend, replace, resize, park and resume."""
 
     @plain_usage
     @line_magic
@@ -116,3 +116,31 @@ class RunningPoolMagics(DistMagics):
             print("The process group will be re-created when all ranks are running and idle.")
         if wrapped := sorted(self.pool.require()[1].group.wrapped):
             print(resized_models(wrapped))
+
+    @plain_usage
+    @line_magic
+    def dist_park(self, line: str) -> None:
+        """Give the GPUs of the pool to others; its variables stay in the host's memory.
+
+        The next cell on ranks, or %dist_resume, waits for the same GPUs and brings all back.
+
+        Examples::
+
+            %dist_park
+        """
+        no_options("dist_park", line)
+        if not self.pool.require()[0].parked:
+            print(NEVER_RUN)
+        with_progress(self.shell, self.pool.park)
+
+    @plain_usage
+    @line_magic
+    def dist_resume(self, line: str) -> None:
+        """Bring a parked pool back to its GPUs; wait in line if others have them.
+
+        Examples::
+
+            %dist_resume
+        """
+        no_options("dist_resume", line)
+        with_progress(self.shell, self.pool.resume)

@@ -164,7 +164,7 @@ def _run_once(pool: CurrentPool, work: Work, options: Options) -> None:
     if isinstance(work, str):
         pool.run(work, "", None, False, options)
         return
-    _, client = pool.require()
+    _, client = pool.ready()
     moving, ranks = mover(client, pool.loop), pool.choose("")
     name = send_function(moving, work, ranks)
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ...client.agent_link import can_connect
-from ...client.pool_client import PoolClient
+from ...client.pool_client import POOL_PARKED, PoolClient
 from ...common.errors import DistError
 from ...common.patience import patience
 from ...common.protocol.pool_record import PoolRecord
@@ -37,6 +37,10 @@ Progress = Callable[[PoolRecord], None]
 """Called with a pool's record at each change while it starts."""
 
 
+def _unseen(work: Callable[[Progress], PoolRecord]) -> None:
+    work(lambda _: None)
+
+
 class CurrentPool:
     """The notebook's one pool, whichever process owns it, and the connection to it.
 
@@ -54,6 +58,8 @@ class CurrentPool:
         self._unreachable: DistError | None = None
         """Why there is no connection to a pool that has not ended."""
         self._cells = 0
+        self.show_progress: Callable[[Callable[[Progress], PoolRecord]], None] = _unseen
+        """Shows how far something is that takes a while."""
 
     # -- find, start, end -------------------------------------------------------------------
 
@@ -89,7 +95,7 @@ class CurrentPool:
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and self.connection.client is None:
             record = self._owner.find(self._record)
-            if record and record.state == "RUNNING":
+            if record and record.state.has_ranks:
                 self._connect(record)
 
     @property
@@ -135,7 +141,7 @@ class CurrentPool:
                     last = self._owner.control.wait(self._record, 0)
                     self._failure = why_it_ended(last) if last.ended else None
             self._disconnect()
-        elif record.state == "RUNNING" and not self.connection.is_to(record):
+        elif record.state.has_ranks and not self.connection.is_to(record):
             try:
                 self._connect(record)
             except DistError as error:
@@ -153,7 +159,7 @@ class CurrentPool:
         """
         record = self.attach()
         client = self.connection.client
-        if record and record.state == "RUNNING" and client:
+        if record and record.state.has_ranks and client:
             answers = self.loop.run(client.link.answers())
             self.loop.run(client.status())  # so that killed ranks are known as dead
             if answers and len(client.dead) < client.world_size:
@@ -244,6 +250,25 @@ class CurrentPool:
         with self.connection.replaced():
             return self._follow(record, progress)
 
+    def park(self, progress: Progress) -> PoolRecord:
+        """Park the pool, and wait until others can use its GPUs."""
+        record, _ = self.require()
+        self.attach()  # its server may have gone meanwhile
+        return self._owner.follow_parking(self._owner.control.park(record.id), progress)
+
+    def resume(self, progress: Progress) -> PoolRecord:
+        """Bring a parked pool back to its GPUs; wait in line if others have them."""
+        record, _ = self.require()
+        self.attach()  # its server may have gone meanwhile
+        return self._owner.follow_parking(self._owner.control.resume(record.id), progress)
+
+    def ready(self) -> tuple[PoolRecord, PoolClient]:
+        """Return the running pool; one that is parked is resumed first."""
+        record, client = self.require()
+        if client.link.is_parked:
+            self.show_progress(self.resume)
+        return record, client
+
     def extend(self, seconds: float | None) -> PoolRecord:
         """Let the pool run longer than its time limit, and restart its idle time."""
         record, _ = self.require()
@@ -271,11 +296,17 @@ class CurrentPool:
         options: Options | None = None,
     ) -> None:
         """Run code on ranks, see `choose`; raise `CellFailed` if it fails on one."""
-        record, client = self.require()
-        self._cells += 1
-        name = f"{record.id}-{os.getpid()}-{self._cells}"
-        cell = Cell(client, self.loop, self.choose(ranks), name, options or Options())
-        cell.run(code, execution_count, allow_stdin)
+        while True:
+            record, client = self.ready()
+            self._cells += 1
+            name = f"{record.id}-{os.getpid()}-{self._cells}"
+            cell = Cell(client, self.loop, self.choose(ranks), name, options or Options())
+            try:
+                cell.run(code, execution_count, allow_stdin)
+                return
+            except DistError as error:
+                if error.code != POOL_PARKED:  # while the cell waited for its turn
+                    raise
 
     def repair_group(self) -> bool:
         """Re-create the process group if needed; tell whether it is usable."""

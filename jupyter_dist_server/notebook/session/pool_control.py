@@ -100,6 +100,14 @@ class LocalControl:
         """Begin to have more or fewer ranks."""
         return self._after(pool_id, lambda pool: pool.resizer.resize(num_ranks, wait))
 
+    def park(self, pool_id: str) -> PoolRecord:
+        """Begin to park a pool, or end its wait to be resumed."""
+        return self._after(pool_id, lambda pool: pool.parker.park())
+
+    def resume(self, pool_id: str) -> PoolRecord:
+        """Begin to bring a parked pool back to its GPUs."""
+        return self._after(pool_id, lambda pool: pool.parker.resume())
+
     def extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
         """Let a pool run longer than its time limit, and restart its idle time."""
         return self._after(pool_id, lambda pool: pool.commands.extend(seconds))

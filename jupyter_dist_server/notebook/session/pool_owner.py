@@ -78,7 +78,7 @@ class PoolOwner:
                 raise
             (self._local.release if self._is_guest else self.control.stop)(record.id)
             raise start_cancelled() from None
-        if record.state != "RUNNING":
+        if not record.state.has_ranks:
             raise why_it_ended(self.until_ended(record))
         progress(record)
         return record
@@ -96,6 +96,25 @@ class PoolOwner:
             raise
         if record.resizing and record.resizing.failure:
             raise record.resizing.failure.error()
+        return record
+
+    def follow_parking(
+        self, record: PoolRecord, progress: Callable[[PoolRecord], None]
+    ) -> PoolRecord:
+        """Wait until a pool is parked, or resumed; an interrupt in line leaves it parked."""
+        try:
+            while record.parking and not record.parking.failure and not record.state.ended:
+                progress(record)
+                record = self.control.wait(record, 10.0)
+        except KeyboardInterrupt:
+            if record.parking and record.parking.resume:
+                self.control.park(record.id)
+            raise
+        if record.parking and record.parking.failure:
+            raise record.parking.failure.error()
+        if record.state.ended:
+            raise why_it_ended(record)
+        progress(record)
         return record
 
     def until_ended(self, record: PoolRecord, seconds: float | None = None) -> PoolRecord:

@@ -143,6 +143,14 @@ class ServerControl:
         body = {"num_ranks": num_ranks, "wait": True if wait == math.inf else wait}
         return self._record("POST", f"pools/{pool_id}/resize", body)
 
+    def park(self, pool_id: str) -> PoolRecord:
+        """Begin to park a pool, or end its wait to be resumed."""
+        return self._record("POST", f"pools/{pool_id}/park", {})
+
+    def resume(self, pool_id: str) -> PoolRecord:
+        """Begin to bring a parked pool back to its GPUs."""
+        return self._record("POST", f"pools/{pool_id}/resume", {})
+
     def extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
         """Let a pool run longer."""
         return self._record("POST", f"pools/{pool_id}/extend", {"time": seconds})

@@ -194,6 +194,7 @@ CHECKS: dict[str, Check] = {
     "timeout": _check_seconds,
     "time_limit": _check_seconds,
     "idle_limit": _check_seconds,
+    "park_after": _check_seconds,
     "start_method": _one_of("a start method", START_METHODS),
     "kernel_id": _check_text,
     "name": _check_text,

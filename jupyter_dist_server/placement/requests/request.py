@@ -64,6 +64,8 @@ class PoolRequest:
     """Seconds after which the pool is stopped."""
     idle_limit: float | None = None
     """Seconds after which it is stopped if no cell runs and its GPUs do nothing."""
+    park_after: float | None = None
+    """Seconds after which an idle pool is parked, once somebody waits for one of its GPUs."""
     backend: str | None = None
     check: bool = False
     """Whether torch compares each collective on all ranks before it begins."""

@@ -31,6 +31,9 @@ _NOT_FOR_RANKS = (
     "JPY_INTERRUPT_EVENT",
     way_in.FOLDER,  # ranks answer by themselves, and an agent must have no thread
 )
+_PARKABLE = {"NCCL_NVLS_ENABLE": "0", "NCCL_CUMEM_HOST_ENABLE": "0"}
+"""The driver cannot park what NCCL allocates otherwise: https://github.com/NVIDIA/nccl/issues/2337
+and https://github.com/NVIDIA/nccl/issues/2349."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -104,7 +107,8 @@ class Launch:
         timeout: float,
         allocation: Allocation,
     ) -> PoolFile:
-        given = base | self._request.env
+        parking = {} if record.park_after is None else _PARKABLE
+        given = base | parking | self._request.env
         here = len(allocation.placement.gpus)
         nodes = self._spread.pool_nodes(here) if self._spread else []
 

@@ -116,6 +116,28 @@ class ResizeHandler(DistHandler):
         accept(self, pool)
 
 
+class ParkHandler(DistHandler):
+    @web.authenticated
+    async def post(self, pool_id: str) -> None:
+        """Begin to park a pool, or end its wait to be resumed."""
+        await self.require("execute")
+        pool = self.manager.get(pool_id)
+        self.body(())
+        await pool.parker.park()
+        accept(self, pool)
+
+
+class ResumeHandler(DistHandler):
+    @web.authenticated
+    async def post(self, pool_id: str) -> None:
+        """Begin to bring a parked pool back to its GPUs; it waits in line if others have them."""
+        await self.require("execute")
+        pool = self.manager.get(pool_id)
+        self.body(())
+        await pool.parker.resume()
+        accept(self, pool)
+
+
 class KillHandler(DistHandler):
     @web.authenticated
     async def post(self, pool_id: str) -> None:

@@ -52,6 +52,7 @@ class Clients:
     @asynccontextmanager
     async def use(self, pool: Pool) -> AsyncIterator[PoolClient]:
         """Lend a connected client, unless the pool is not running or does not answer."""
+        await pool.parker.ready()
         state = pool.record.state
         if state is not PoolState.RUNNING:
             raise DistError(

@@ -96,6 +96,30 @@ class Resize(Command, frozen=True):
     """Whether the sender hands over a lease for the new ones, see `common.files.hand_over`."""
 
 
+class Parked(msgspec.Struct, frozen=True):
+    """A pool whose ranks hold nothing on their GPUs: the driver keeps it in the host's memory."""
+
+    since: float
+    nbytes: int
+    """How much the ranks had reserved on their GPUs."""
+    leased: bool = True
+    """Whether the GPUs are still, or again, the pool's: its ranks are about to change."""
+
+
+class NoteParked(Command, frozen=True, tag="note_parked"):
+    """Tell others that ranks are, or may be, parked; `None` once all can use their GPUs."""
+
+    parked: Parked | None
+
+
+class GiveBack(Command, frozen=True, tag="give_back"):
+    """Release the GPUs of a parked pool."""
+
+
+class TakeBack(Command, frozen=True, tag="take_back"):
+    """Take a new lease of them, which the sender hands over: see `common.files.hand_over`."""
+
+
 class Extend(Command, frozen=True):
     """Let the pool run longer than its time limit; this counts as use."""
 
@@ -187,6 +211,9 @@ Commands = (
     | Log
     | Restart
     | Resize
+    | NoteParked
+    | GiveBack
+    | TakeBack
     | Extend
     | NoteIdle
     | NoteCell
@@ -265,6 +292,7 @@ class Snapshot(News, frozen=True):
     """By dead rank, the notebook's id of the cell in which it died, as far as known."""
     lost_nodes: list[str] = []
     """Other nodes that cannot be used: they cannot be reached, or their agents have ended."""
+    parked: Parked | None = None
 
 
 class LockGranted(News, frozen=True, tag="lock_granted"):

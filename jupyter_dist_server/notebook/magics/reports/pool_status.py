@@ -16,6 +16,11 @@ from ....common.units import count_ranks, format_bytes, gpus_of, write_limit
 from ....jobs.store.slurm_formats import write_moment, write_place
 from ....pools.discovery import Found
 
+NEVER_RUN = (
+    "Parking has been tested with a pretended driver only, never on a GPU: save what you cannot "
+    "compute again."
+)
+
 
 def with_progress(shell: Any, work: Callable[[Callable[[PoolRecord], None]], PoolRecord]) -> None:
     """Start a pool, and show its progress in one line.
@@ -23,15 +28,19 @@ def with_progress(shell: Any, work: Callable[[Callable[[PoolRecord], None]], Poo
     `work` starts it, and calls what it is given with the record at each change.
     """
     handle: Any = None
+    failed = "The ranks were not started."
     begun = time.monotonic()
     in_place = hasattr(shell, "kernel")  # a terminal would print each state anew
     why = None
     is_running = False
 
     def show(record: PoolRecord) -> None:
-        nonlocal handle, why, is_running
-        is_running = record.state == "RUNNING" and not record.resizing
-        before, why = why, (record.resizing or record.progress).reason or None
+        nonlocal handle, why, is_running, failed
+        if record.parking:
+            failed = "The pool was not resumed." if record.parking.resume else "It was not parked."
+        change = record.resizing or record.parking
+        is_running = record.state.has_ranks and not change
+        before, why = why, (change or record.progress).reason or None
         if not in_place and not is_running and why in (before, None):
             return
         line = {"text/plain": _describe_start(record, time.monotonic() - begun)}
@@ -44,7 +53,7 @@ def with_progress(shell: Any, work: Callable[[Callable[[PoolRecord], None]], Poo
         work(show)
     except DistError:
         if handle and not is_running:
-            handle.update({"text/plain": "The ranks were not started."}, raw=True)
+            handle.update({"text/plain": failed}, raw=True)
         raise
 
 
@@ -55,6 +64,8 @@ def _describe_start(record: PoolRecord, seconds: float) -> str:
     if now := record.resizing:
         line = f" You are {write_place(now.line)}." if now.line else ""
         return f"From {size} to {count_ranks(now.num_ranks)}: {now.reason}{line}"
+    if record.parking or record.parked:
+        return _describe_parking(record)
     if record.state != "RUNNING":
         progress = record.progress
         phase = progress.phase or "waiting"
@@ -71,6 +82,18 @@ def _describe_start(record: PoolRecord, seconds: float) -> str:
         ranks = f"{len(living)} of {ranks}"
     line = f"{ranks} ready on {where} ({record.backend}) in {seconds:.1f} s."
     return "\n".join([line, *record.notices])
+
+
+def _describe_parking(record: PoolRecord) -> str:
+    """Say how far a pool is that is being parked or resumed, or is parked."""
+    if change := record.parking:
+        line = f" You are {write_place(change.line)}." if change.line else ""
+        return f"{'Resuming' if change.resume else 'Parking'} the pool: {change.reason}{line}"
+    size = format_bytes(record.parked.nbytes if record.parked else 0)
+    return (
+        f"Parked: {gpus_of(record.ranks)} can be used by others; the ranks keep {size} of the "
+        "GPUs in this machine's memory. The next cell on ranks brings it back."
+    )
 
 
 def resized_models(names: list[str]) -> str:
