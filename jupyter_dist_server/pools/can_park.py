@@ -23,7 +23,7 @@ def check_parkable(record: PoolRecord) -> None:
     if record.park_after is None:
         raise _cannot(
             "It was not started for that.",
-            "Start a pool with %dist_init --park-after 20m: this sets what NCCL and the driver need.",
+            "Start a pool with %dist_init --park-after 20m: this sets up NCCL for the driver.",
         )
     if not gpus:
         raise _cannot("It has no GPUs that others could use.")

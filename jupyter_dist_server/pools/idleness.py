@@ -102,11 +102,14 @@ class Idleness:
         self._note(self._idle_since() if idle >= after else None)
         if limit is not None and idle >= limit:
             self._end(_idle_for(limit))
-        # A pool that could not be parked is left alone for as long.
-        elif park_after is not None and min(idle, time.time() - self._tried) >= park_after:
-            if await self._is_waited_for():
-                self._tried = time.time()
-                await self._park()
+        elif park_after is not None and idle >= park_after:
+            await self._park_if_wanted(park_after)
+
+    async def _park_if_wanted(self, park_after: float) -> None:
+        """Park it if somebody waits; one that could not be parked is left alone for as long."""
+        if time.time() - self._tried >= park_after and await self._is_waited_for():
+            self._tried = time.time()
+            await self._park()
 
     async def _is_waited_for(self) -> bool:
         """Tell whether somebody waits in line for a GPU of this pool."""

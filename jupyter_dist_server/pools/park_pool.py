@@ -285,7 +285,8 @@ def _what_is_lost(ranks: Collection[int]) -> str:
     if not ranks:
         return ""
     them = ",".join(map(str, sorted(ranks)))
+    who = name_ranks(sorted(ranks)).capitalize()
     return (
-        f" {name_ranks(sorted(ranks)).capitalize()} had to be ended, so the variables there are lost: "
-        f"replace with %dist_restart --ranks {them}."
+        f" {who} had to be ended, and the variables there are lost. "
+        f"%dist_restart --ranks {them} starts new ones."
     )
