@@ -7,7 +7,8 @@ import json
 
 import msgspec
 
-from ..common.units import format_bytes, format_gpus
+from ..common.pool_folder import our_folders
+from ..common.units import format_bytes, format_gpus, name_gpus
 from ..gpus.in_use import GpuUse, in_use
 from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.leases.lease import GpuLease, holders
@@ -50,7 +51,8 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
             }
             for gpu in seen.inventory.gpus
         ]
-        print(json.dumps({"gpus": gpus, "reason": seen.inventory.reason}))
+        parked = [msgspec.to_builtins(one) for one in parked_pools()]
+        print(json.dumps({"gpus": gpus, "reason": seen.inventory.reason, "parked": parked}))
         return 0
     if not seen.inventory.gpus:
         print(seen.inventory.reason)
@@ -82,7 +84,39 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
         names.insert(-1, "JOBID")
         print(f"{format_gpus(len(rows))}, {len(rows) - len(leases.keys() | uses.keys())} free")
     print(table(names, rows, below=True))
+    for pool in parked_pools():
+        on = name_gpus([gpu.label for gpu in seen.inventory.gpus if gpu.uuid in pool.gpus])
+        print(
+            f"Parked since {write_moment(pool.since)}: pool {pool.id} of {pool.notebook or '-'}, "
+            f"from {on}, with {format_bytes(pool.nbytes)} in memory."
+        )
     return 0
+
+
+class ParkedPool(msgspec.Struct):
+    """A parked pool of this user."""
+
+    id: str
+    notebook: str
+    gpus: list[str]
+    """The UUIDs of the GPUs to which it comes back."""
+    since: float
+    nbytes: int
+
+
+def parked_pools() -> list[ParkedPool]:
+    """Return the parked pools of this user on this machine."""
+    if not any(our_folders()):
+        return []
+    from ..pools.discovery import find_pools  # not above: it imports asyncio
+
+    found = []
+    for pool in find_pools():
+        if (said := pool.snapshot).parked:
+            gpus = list(dict.fromkeys(rank.gpu.uuid for rank in pool.config.ranks if rank.gpu))
+            parked = said.parked
+            found.append(ParkedPool(pool.id, said.name, gpus, parked.since, parked.nbytes))
+    return found
 
 
 def _ends_by(lease: GpuLease | None) -> float | None:

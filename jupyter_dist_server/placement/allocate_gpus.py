@@ -66,7 +66,11 @@ class Allocator:
         self._read = read
         self._lease, self._besides = lease, besides
         self._who = Leaseholder(
-            pid=os.getpid(), pool=record.id, notebook=record.name, host=record.host
+            pid=os.getpid(),
+            pool=record.id,
+            notebook=record.name,
+            host=record.host,
+            park_after=record.park_after,
         )
         self._inventory = Inventory()
         self._seen = GpuState(self._inventory)

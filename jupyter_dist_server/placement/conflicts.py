@@ -76,6 +76,8 @@ def _who(who: GpuLease | Waiting) -> str:
     name = f"job {pool.split('-')[1]}" if pool.startswith("job-") else f"pool {pool}"
     idle_since = who.idle_since if isinstance(who, GpuLease) else None
     idle = f", idle since {clock(idle_since)}" if idle_since else ""
+    if isinstance(who, GpuLease) and (parks := who.parks(time.time())):
+        idle += f", {parks}"
     return f"{who.user} ({name}{notebook}, since {clock(who.since)}{idle})"
 
 

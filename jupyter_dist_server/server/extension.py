@@ -168,7 +168,7 @@ class JupyterDistApp(ExtensionApp):
         self._other_nodes = OtherNodes(self._manager, self._telemetry)
         kernels = partial(kernel_processes, self.serverapp)
         self._gpus = GpuFeed(self._telemetry, self._usage, self._manager, kernels)
-        self._collector = GpuCollector(self._telemetry)
+        self._collector = GpuCollector(self._telemetry, self._manager)
         self._discovery_file: Path | None = None
         self._has_adopted = asyncio.Event()
         """Set when the pools of an earlier server are known."""

@@ -28,6 +28,8 @@ class Leaseholder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     ends_by: float | None = None
     idle_since: float | None = None
     """Since when no cell has run in a pool."""
+    park_after: float | None = None
+    """Seconds of idle time after which a pool gives its GPUs to those who wait."""
     job: int | None = None
     label: str | None = None
     """The job's ID as users see it."""

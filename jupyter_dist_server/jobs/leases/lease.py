@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import io
+import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 _HOLDER = ".holder"
 _CORES = ".cores"
-_TOLD = ["user", "pid", "since", "ends_by", "idle_since", "pool", "notebook", "host", "shared"]
+_TOLD = ["user", "pid", "since", "ends_by", "idle_since", "park_after", "shared"]
+_TOLD += ["pool", "notebook", "host"]
 """What is told of a leaseholder."""
 _LONGEST = 16384
 """Bytes that are read of what others write."""
@@ -55,6 +57,7 @@ class GpuLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     since: float | None = None
     ends_by: float | None = None
     idle_since: float | None = None
+    park_after: float | None = None
     pool: str | None = None
     notebook: str | None = None
     host: str | None = None
@@ -63,6 +66,15 @@ class GpuLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who shares it with the first."""
     obstacle: str | None = None
     """The path of a file of `user` in the place of the GPU's lock."""
+
+    def parks(self, now: float) -> str:
+        """Say when a pool gives its GPUs to those who wait; empty if it does not."""
+        if self.park_after is None:
+            return ""
+        idle = 0.0 if self.idle_since is None else max(0.0, now - self.idle_since)
+        minutes = max(1, math.ceil((self.park_after - idle) / 60))
+        more = "" if self.idle_since is None else "more "
+        return f"parks after {minutes} {more}idle minute{'s' * (minutes > 1)}"
 
 
 class Lease:

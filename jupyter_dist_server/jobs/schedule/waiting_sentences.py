@@ -43,7 +43,7 @@ def detail(job: Job, reason: str, there: Situation, wanted: Plan, seen: GpuState
         free = len(there.machine.gpus.keys() - taken)
         used = _uses(there, seen) if seen else ""
         told = f"It needs {format_gpus(job.gpus)}; {free} {'is' if free == 1 else 'are'} free."
-        return f"{told}{used}{_by_when(job, wanted)}"
+        return f"{told}{used}{_who_parks(there)}{_by_when(job, wanted)}"
     if reason == "Resources":
         return "It waits for cores or memory."
     head = next((want for want in there.ordered if wanted.head and want.id == wanted.head.id), None)
@@ -59,6 +59,16 @@ def _uses(there: Situation, seen: GpuState) -> str:
     labels = {gpu.uuid: gpu.label for gpu in seen.inventory.gpus}
     uses = in_use(seen, there.leases).items()
     return "".join(f" GPU {labels[uuid]} is {use}." for uuid, use in uses)
+
+
+def _who_parks(there: Situation) -> str:
+    """Name the pools that give their GPUs to others once they are idle for long."""
+    parks = {
+        lease.pool: f" {lease.user}'s pool {said}."
+        for lease in there.leases.values()
+        if (said := lease.parks(there.now))
+    }
+    return "".join(parks.values())
 
 
 def _closed(job: Job, user: str, there: Situation, seen: GpuState | None) -> str:

@@ -19,6 +19,7 @@ from ...gpus.in_use import in_use
 from ...gpus.inventory import Gpu, Inventory
 from ...gpus.telemetry import Telemetry
 from ...jobs.leases.lease import holders
+from ...pools.pool_manager import PoolManager
 
 _MIB = 2.0**-20
 _GAUGES: dict[str, tuple[str, float, str]] = {
@@ -59,8 +60,9 @@ _LABELS = ("gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "GPU_
 class GpuCollector:
     """Passes the newest samples to Prometheus, and keeps the sampler running."""
 
-    def __init__(self, telemetry: Telemetry) -> None:
+    def __init__(self, telemetry: Telemetry, manager: PoolManager) -> None:
         self._telemetry = telemetry
+        self._manager = manager
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
@@ -96,6 +98,7 @@ class GpuCollector:
                 if series.samples:
                     yield series
         yield from self._throttled(gpus)
+        yield from self._parked()
         if found:
             yield from self._in_use(found)
 
@@ -110,6 +113,16 @@ class GpuCollector:
                     series.add_metric(_labels(gpu), gpu.uuid in taken)
             if series.samples:
                 yield series
+
+    def _parked(self) -> Iterator[Metric]:
+        help_text = "Host memory of a parked pool for what was on its GPUs (in bytes)."
+        name = "jupyter_dist_pool_parked_bytes"
+        series = GaugeMetricFamily(name, help_text, labels=("pool", "notebook", "Hostname"))
+        for pool in (pool.record for pool in self._manager.live()):
+            if pool.parked:
+                series.add_metric((pool.id, pool.name, pool.host), pool.parked.nbytes)
+        if series.samples:
+            yield series
 
     def _throttled(self, gpus: tuple[Gpu, ...]) -> Iterator[Metric]:
         name = "jupyter_dist_gpu_throttled"
