@@ -30,6 +30,7 @@ BAD_FIELDS: dict[str, list[Any]] = {
     "timeout": [0, -1, "5", True, [], float("inf"), 10**400],
     "time_limit": [0, -1, "2:00:00", True, [], float("inf")],
     "idle_limit": [0, "30m", False],
+    "park_after": [0, "30m", False],
     "kernel_id": [5],
     "name": [5],
     "python": [["python"]],

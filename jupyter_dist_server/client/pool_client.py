@@ -105,6 +105,7 @@ class PoolClient(RankConnection):
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         for listener in self.time_listeners:
             listener(self, snapshot.time)
+        self.group.suspect |= snapshot.parked is not None  # ranks may have to leave it
         gone = dict.fromkeys(self._replaced(snapshot), RESTARTED)
         if snapshot.ranks and len(snapshot.ranks) != self.world_size:
             gone = dict.fromkeys(range(self.world_size), RESIZED)  # a new client knows all ranks

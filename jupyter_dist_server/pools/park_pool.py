@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -155,6 +155,8 @@ class Parker:
             said = replies.get(rank, UnloadReply(failure=f"It did not answer within {limit:g} s."))
             if said.failure:
                 raise _cannot(rank, said.failure)
+        if wrapped := sorted(set().union(*(reply.wrapped for reply in replies.values()))):
+            self._pool.set_notice(_wrapped_models(wrapped), True)
         return sum(reply.nbytes for reply in replies.values())
 
     async def _undo(self, why: DistError) -> None:
@@ -264,6 +266,13 @@ class Parker:
             if (left := until - time.monotonic()) <= 0 or self._pool.record.state.ended:
                 raise await self._agent.link.silent_error()
             await self._pool.changed_since(self._pool.record.version, left)
+
+
+def _wrapped_models(names: Sequence[str]) -> str:
+    return (
+        f"Parking has ended the process group on NCCL: wrap {', '.join(names)} again, for example "
+        f"{names[0]} = DistributedDataParallel({names[0]}.module)."
+    )
 
 
 async def _ended(work: asyncio.Future[None]) -> None:

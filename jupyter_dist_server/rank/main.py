@@ -262,6 +262,7 @@ def _start_kernel(
     app.initialize([])
     sys.breakpointhook = sys.__breakpointhook__  # debugpy's stops only where an IDE has connected
     app.kernel.group, app.kernel.report = group, Reporter(group.device)
+    app.kernel.on_gpu = config.ranks[orders.rank].gpu is not None
     if group.device.startswith("cuda"):
         app.kernel.memory_history = MemoryHistory(memory_file(folder, orders.rank))
         app.kernel.memory_history.begin()

@@ -22,16 +22,18 @@ class Reporter:
 
     def __init__(self, device: str) -> None:
         self.device = device
+        self.is_parked = False
+        """Whether no CUDA call may be made: it would wait until the rank is resumed."""
         self._memory = ProcessMemory(psutil.Process())
         self._gpu: TorchMemory | None = None
 
     def take(self, idle: bool) -> RankReport:
         """Return what this process is and uses now.
 
-        If it is not idle, the GPU's last values stay: torch counts under a lock that a hanging GPU
-        may hold.
+        If it is not idle, or parked, the GPU's last values stay: torch counts under a lock that a
+        hanging GPU may hold.
         """
-        if idle:
+        if idle and not self.is_parked:
             with contextlib.suppress(RuntimeError):  # its GPU has failed: the last values stay
                 self._gpu = torch_memory(self.device)
         return RankReport(

@@ -83,6 +83,8 @@ def answer_from_thread(
 
     def answer() -> None:
         try:
+            if kernel.report.is_parked:
+                raise RuntimeError("The rank is parked: %dist_resume brings it back.")
             if kernel.report.device != "cpu":  # a new thread uses the first GPU
                 sys.modules["torch"].cuda.set_device(kernel.report.device)
             send = partial(asked.reply, *work())

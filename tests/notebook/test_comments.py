@@ -55,6 +55,7 @@ EACH = [
     "w = [1, 2]\n%dist_scatter w  # split",
     "%dist_gather w  # joined",
     "%dist_resize 2  # as many as there are",
+    "%dist_resume  # it is not parked",
     "%dist_check x m  # equal",
     '%dist_vars --ranks "0"  # of one',
     "%dist_memory  # now",

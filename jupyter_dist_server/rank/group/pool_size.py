@@ -26,6 +26,11 @@ def take_size(group: ProcessGroup, shell: Any, world_size: int) -> list[str]:
     known = [*_SIZES, *(name for name in _SIZES_OF_SLURM if name in os.environ)]
     os.environ.update(dict.fromkeys(known, str(world_size)))
     shell.push({"world_size": world_size}, interactive=False)
+    return wrapped_modules(shell)
+
+
+def wrapped_modules(shell: Any) -> list[str]:
+    """Return the names of modules that have a process group."""
     return sorted(name for name, value in shell.user_ns.items() if _is_wrapped(name, value))
 
 

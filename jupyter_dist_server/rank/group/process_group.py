@@ -166,6 +166,10 @@ class ProcessGroup:
         """Count the collectives that this rank has begun, also in the user's groups."""
         return sum(map(begun_in, groups()))
 
+    def count_nccl_of_programs(self) -> int:
+        """Count the groups on NCCL that programs have made."""
+        return sum(group is not self._users.standing for group in groups_on_nccl())
+
     def bring_back(self) -> None:
         """Undo a program's `destroy_process_group`."""
         self._users.bring_back()

@@ -23,6 +23,7 @@ from ...common.protocol.ranks.cell_messages import (
     LOST_CUDA,
     cell_topic,
 )
+from ...common.protocol.ranks.park_messages import UnloadRequest
 from ...common.protocol.ranks.rank_messages import (
     Activity,
     BreakRequest,
@@ -46,6 +47,7 @@ from ..group.process_group import ProcessGroup
 from ..ipykernel_internals import BaseKernel
 from ..output.budget import Budget
 from ..output.capture import let_threads_inherit_context, take_in_everything
+from ..park.park_handlers import ParkHandlers
 from ..profile.profile_handlers import ProfileHandlers
 from ..rank_report import Reporter
 from ..request_handlers import Asked, hears, refusal
@@ -64,6 +66,7 @@ class RankKernel(
     StackHandlers,
     EvidenceHandlers,
     ProfileHandlers,
+    ParkHandlers,
     BaseKernel,
 ):
     """A conforming kernel that also tells its status while the main thread is stuck.
@@ -75,7 +78,7 @@ class RankKernel(
         *BaseKernel.control_msg_types,
         *(form.kind for form in RankRequest.__subclasses__() if form.channel == "control"),
     ]
-    msg_types = [*BaseKernel.msg_types, RegroupRequest.kind]  # noqa: RUF012
+    msg_types = [*BaseKernel.msg_types, RegroupRequest.kind, UnloadRequest.kind]  # noqa: RUF012
     shell_class = RankShell
     report: Reporter
     group: ProcessGroup

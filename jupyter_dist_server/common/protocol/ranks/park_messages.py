@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from .rank_messages import RankReply, RankRequest
 
 
 class UnloadRequest(RankRequest, frozen=True):
-    """Leave the process group, and free what is not needed on the GPU; between cells."""
+    """Free what is not needed on the GPU, and leave a process group on NCCL; between cells."""
 
     kind = "dist_unload_request"
     channel = "shell"
@@ -22,6 +24,8 @@ class UnloadReply(RankReply, frozen=True):
 
     nbytes: int = 0
     """How much torch has reserved on the GPU."""
+    wrapped: list[str] = msgspec.field(default_factory=list)
+    """Variables whose modules have a group that was left."""
     failure: str = ""
 
 
@@ -44,4 +48,4 @@ class ParkReply(RankReply, frozen=True):
     failure: str = ""
     """Why it failed; empty if it did not."""
     is_lost: bool = False
-    """Whether the driver has given up: what was on the GPU is lost."""
+    """Whether what was on the GPU is lost."""

@@ -1,0 +1,92 @@
+"""Parking of a rank, step by step."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from ...common.patience import patience
+from ...common.protocol.ranks.park_messages import (
+    ParkReply,
+    ParkRequest,
+    Step,
+    UnloadReply,
+    UnloadRequest,
+)
+from ..group.pool_size import wrapped_modules
+from ..group.process_group import ProcessGroup
+from ..rank_report import Reporter
+from ..request_handlers import Asked, hears
+from ..torch_internals import groups_on_nccl
+from .checkpoint import Checkpoint, DriverError
+
+_MPS = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"), "control")
+
+
+class ParkHandlers:
+    """What `RankKernel` does to be parked and resumed."""
+
+    report: Reporter
+    group: ProcessGroup
+    shell: Any
+    on_gpu = False
+    """Whether this rank was given a GPU, which it may or may not use."""
+    _taking = threading.Lock()
+    """Steps follow each other, also if two clients ask for them."""
+
+    @hears(UnloadRequest)
+    def dist_unload_request(self, asked: Asked[UnloadRequest]) -> None:
+        """Get ready, on the main thread, between cells."""
+        try:
+            asked.reply(self._unload())
+        except (DriverError, RuntimeError) as error:
+            asked.reply(UnloadReply(failure=f"{error}".rstrip(".") + "."))
+
+    def _unload(self) -> UnloadReply:
+        if not self.on_gpu:
+            return UnloadReply()
+        if _MPS.exists():
+            raise DriverError("The driver parks no processes under MPS.")
+        Checkpoint().state()
+        if self.group.count_nccl_of_programs():
+            raise DriverError(
+                "It has NCCL groups of its own: end them with dist.destroy_process_group(group)."
+            )
+        wrapped = []
+        if groups_on_nccl():  # the driver cannot park them, and the next cell makes the pool's anew
+            wrapped = wrapped_modules(self.shell)
+            self.group.leave(patience.end)
+        gc.collect()
+        torch = sys.modules["torch"]
+        if not torch.cuda.is_initialized():
+            return UnloadReply(wrapped=wrapped)
+        torch.cuda.empty_cache()
+        return UnloadReply(torch.cuda.memory_reserved(self.report.device), wrapped)
+
+    @hears(ParkRequest)
+    def dist_park_request(self, asked: Asked[ParkRequest]) -> None:
+        """Take a step; in a thread, as the driver takes seconds for each GiB."""
+        kernel: Any = self
+
+        def answer() -> None:
+            reply = self._take(asked.content.step)
+            kernel.control_stream.io_loop.add_callback(asked.reply, reply)
+
+        threading.Thread(target=answer, name="parking", daemon=True).start()
+
+    def _take(self, step: Step) -> ParkReply:
+        if not self.on_gpu:
+            return ParkReply()
+        with self._taking:
+            self.report.is_parked = True
+            try:
+                reply = Checkpoint().take(step)
+            except DriverError as error:
+                return ParkReply(str(error))
+            if step == "unlock" and not reply.failure:
+                self.report.is_parked = False
+            return reply
