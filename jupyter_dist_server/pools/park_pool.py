@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..client.ranks.rank_connection import RankConnection
 from ..common.background_tasks import Tasks, any_of
@@ -167,7 +168,7 @@ class Parker:
                 lost |= await self._failed(ranks, "unlock", parked, besides=lost)
                 self._end(lost)
             await self._note(None)
-            why.message += _what_is_lost(lost) or " The pool goes on, and nothing is lost."
+            why.message += _what_is_lost(lost) or " The ranks go on, with all that they had."
 
     # -- back to the GPUs -------------------------------------------------------------------
 
@@ -235,20 +236,30 @@ class Parker:
     async def _failed(
         self, ranks: RankConnection, step: Step, parked: Parked, besides: Collection[int] = ()
     ) -> dict[int, ParkReply]:
-        """Have ranks take a step; return what those say that failed."""
-        states = self._pool.record.ranks
-        asked = {rank.rank for rank in states if rank.state != "dead"} - set(besides)
+        """Have living ranks take a step; return what those say that failed."""
+        asked = sorted(set(range(ranks.world_size)) - self._dead - set(besides))
         limit = patience.driver + parked.nbytes / _SLOWEST
-        replies = await ranks.request(ParkRequest(step), ParkReply, asked, timeout=limit)
+        request = ranks.request(ParkRequest(step), ParkReply, asked, timeout=limit)
+        asking = asyncio.ensure_future(request)
+        while not asking.done():
+            for rank in self._dead:
+                ranks.give_up(rank)
+            news = self._pool.changed_since(self._pool.record.version, limit)
+            await any_of(_ended(asking), news)
         # One that is silent may take the step at any time, when its GPU is another pool's.
         silent = ParkReply(f"It did not answer within {limit:.0f} s.", is_lost=True)
-        said = {rank: replies.get(rank, silent) for rank in sorted(asked)}
-        return {rank: reply for rank, reply in said.items() if reply.failure}
+        replies = dict.fromkeys(asked, silent) | asking.result()
+        replies |= dict.fromkeys(self._dead.intersection(asked), ParkReply("It has died.", True))
+        return {rank: reply for rank, reply in replies.items() if reply.failure}
+
+    @property
+    def _dead(self) -> set[int]:
+        return {rank.rank for rank in self._pool.record.ranks if rank.state == "dead"}
 
     def _end(self, ranks: Collection[int]) -> None:
-        pids = [pid for rank in ranks if (pid := self._pool.record.ranks[rank].pid)]
-        if pids:
-            self._agent.link.send(Kill(pids, sorted(ranks)))
+        living = [self._pool.record.ranks[rank] for rank in ranks if rank not in self._dead]
+        if pids := [rank.pid for rank in living if rank.pid]:
+            self._agent.link.send(Kill(pids, [rank.rank for rank in living]))
 
     async def _note(self, parked: Parked | None) -> None:
         await self._obeyed(NoteParked(parked), lambda: self._pool.record.parked == parked)
@@ -275,7 +286,7 @@ def _wrapped_models(names: Sequence[str]) -> str:
     )
 
 
-async def _ended(work: asyncio.Future[None]) -> None:
+async def _ended(work: asyncio.Future[Any]) -> None:
     await asyncio.wait([work])
 
 

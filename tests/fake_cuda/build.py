@@ -43,6 +43,8 @@ class FakeCuda:
 
     def calls(self) -> list[str]:
         """Return the calls since the last time, as ``RANK CALL RESULT STATE``, sorted by rank."""
-        lines = self._log.read_text().splitlines() if self._log.exists() else []
-        self._log.unlink(missing_ok=True)
+        if not self._log.exists():
+            return []
+        taken = self._log.rename(self._log.with_suffix(".taken"))  # others may just write
+        lines = taken.read_text().splitlines()
         return sorted(lines, key=lambda line: line.split()[0])

@@ -103,7 +103,7 @@ def test_a_parked_pool_gives_its_gpus_back_and_the_next_cell_brings_it_back(
     assert "never on a GPU" in parked
     assert "Parked: GPUs 0, 1 can be used by others" in parked
     assert (leased(), states(driver)) == ([], {"0": 2, "1": 2})
-    assert "parked" in pool.ok("%dist_status").shown
+    assert "Parked: GPUs 0, 1" in pool.ok("%dist_status").shown
     assert said(pool, SUM)[-2:] == FINE
     assert (leased(), states(driver)) == ([0, 1], {"0": 0, "1": 0})
     pool.ok("%dist_park")
@@ -116,11 +116,13 @@ def test_a_cell_waits_in_line_for_the_same_gpus(pool: Notebook) -> None:
     other = lease(1)
     waited = pool.run(
         SUM,
-        until=lambda result: "Resuming the pool: GPU 1 is leased by" in result.shown,
+        until=lambda result: (
+            "Resuming the pool: GPU 1 is leased by" in result.shown
+            and "You are number 1 in line" in result.shown
+        ),
         act=other.close,
     )
     assert waited.status == "ok", waited.shown
-    assert "You are #1 in line" in waited.shown
     assert leased() == [0, 1]
     assert said(pool, SUM) == FINE
 
@@ -142,7 +144,7 @@ def test_a_pool_that_cannot_be_parked_goes_on(pool: Notebook, driver: FakeCuda, 
     driver.script(f"1 {call} fail 801")
     failed = pool.fails("%dist_park")
     assert "Rank 1 cannot be parked. The driver's cuCheckpointProcess" in failed
-    assert "The pool goes on, and nothing is lost." in failed
+    assert "The ranks go on, with all that they had." in failed
     assert (leased(), states(driver)["0"]) == ([0, 1], 0)
     assert said(pool, SUM) == FINE
     driver.script()
@@ -204,6 +206,6 @@ def test_other_pools_are_refused(kernel: Notebook, gpus: State) -> None:
     kernel.ok("%dist_shutdown")
     kernel.ok("%dist_init -n 1 --park-after 20m")
     gpus.update(**{"0.process": [f"{os.getpid()},1024,50"]})
-    assert f"GPU 0 is also used by python, pid {os.getpid()}" in kernel.fails("%dist_park")
+    assert f"GPU 0 is also used by pytest, pid {os.getpid()}" in kernel.fails("%dist_park")
     gpus.update(**{"0.process": None})
     kernel.ok("%dist_shutdown")

@@ -254,13 +254,17 @@ class CurrentPool:
         """Park the pool, and wait until others can use its GPUs."""
         record, _ = self.require()
         self.attach()  # its server may have gone meanwhile
-        return self._owner.follow_parking(self._owner.control.park(record.id), progress)
+        record = self._owner.control.park(record.id)
+        self._record = self._owner.follow_parking(record, progress)
+        return self._record
 
     def resume(self, progress: Progress) -> PoolRecord:
         """Bring a parked pool back to its GPUs; wait in line if others have them."""
         record, _ = self.require()
         self.attach()  # its server may have gone meanwhile
-        return self._owner.follow_parking(self._owner.control.resume(record.id), progress)
+        record = self._owner.control.resume(record.id)
+        self._record = self._owner.follow_parking(record, progress)
+        return self._record
 
     def ready(self) -> tuple[PoolRecord, PoolClient]:
         """Return the running pool; one that is parked is resumed first."""
@@ -319,4 +323,6 @@ class CurrentPool:
     def status(self) -> tuple[PoolRecord, dict[int, RankStatus], dict[int, str]]:
         """Return the pool, what each rank says of itself, and why dead ones are dead."""
         record, client = self.require()
+        if client.link.snapshot:  # it may have been parked meanwhile
+            record.parked = client.link.snapshot.parked
         return record, self.loop.run(client.status()), client.dead

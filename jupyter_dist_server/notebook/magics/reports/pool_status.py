@@ -157,7 +157,8 @@ def status_table(
         job = f" job {record.engine_job}" if record.engine_job else ""
         where = f"{nodes} nodes ({record.engine.capitalize()}{job})"
     title = f"Pool {record.id}: {size}, on {where}"
-    lines = [*filter(None, [title, describe_limits(record)]), *aligned(rows)]
+    parked = _describe_parking(record) if record.parked else ""
+    lines = [*filter(None, [title, describe_limits(record), parked]), *aligned(rows)]
     return "\n".join(lines + (["", *aligned(gpus)] if gpus else []))
 
 
