@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from jupyter_dist_server.notebook.register import MAGICS
-from tools.gpu_check.__main__ import CHECKS
 from tools.gpu_check.page import Outcome, page
 
 from .built_wheel import ROOT
@@ -51,12 +49,6 @@ def test_a_page_of_a_gpu_has_figures_and_failures() -> None:
     assert "| memory | **failed** | 4.0 | – |" in text
     assert "Failed:\n\n- *memory*: It says nothing." in text
     assert "Not run:\n\n- *links*: There are no two GPUs." in text
-
-
-def test_parking_has_a_check_once_it_is_there() -> None:
-    names = {name for kind in MAGICS for name in vars(kind)}
-    has_parking = any("park" in name for name in names)
-    assert has_parking == (CHECKS["park"].__doc__ != "Park a pool and resume it; not there yet.")
 
 
 def test_an_unknown_check_is_refused() -> None:

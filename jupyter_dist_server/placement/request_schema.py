@@ -103,6 +103,11 @@ def start_schema(
     if gpus:
         fields |= _whose_gpus(gpus)
     fields |= _rest(timeout)
+    if gpus:
+        fields["park_after"] = _seconds(
+            "Park after",
+            "Park the pool if no cell has run for this many seconds and somebody waits for GPUs.",
+        )
     rules = (_with_cpu_ranks() if gpus else []) + (_over_nodes(cluster) if cluster else [])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -284,10 +289,5 @@ def _rest(timeout: float) -> dict[str, Field]:
         "time_limit": _seconds("Pool time limit", "Stop the pool after this many seconds."),
         "idle_limit": _seconds(
             "Idle limit", "Stop the pool if no cell has run for this many seconds."
-        ),
-        "park_after": _seconds(
-            "Park after",
-            "Park the pool if no cell has run for this many seconds and somebody waits for one of "
-            "its GPUs.",
         ),
     }

@@ -79,14 +79,14 @@ describe('the words are whole messages', () => {
     );
     const said = ranks.flatMap(rank =>
       [usage, null].flatMap(usage =>
-        [true, false].map(isEnding =>
-          sayState(rank, { ...UNHEARD, usage }, isEnding, 90)
+        (['ending', 'parked', 'running'] as const).map(phase =>
+          sayState(rank, { ...UNHEARD, usage }, phase, 90)
         )
       )
     );
     const [rank] = poolOf('idle').ranks;
     const silent = { ...UNHEARD, isSilent: true };
-    said.push(sayState(rank, silent, false, 90));
+    said.push(sayState(rank, silent, 'running', 90));
     expectWhole([...said, nameOf(rank), placeOf(rank)]);
   });
 

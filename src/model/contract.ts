@@ -8,6 +8,7 @@ export type PoolState =
   | 'PENDING'
   | 'CONFIGURING'
   | 'RUNNING'
+  | 'SUSPENDED'
   | 'COMPLETING'
   | 'CANCELLED'
   | 'FAILED'
@@ -98,6 +99,11 @@ export interface IPool {
   wanted_ranks?: number | null;
   /** How far it is, if it is to have another size. */
   resizing?: IResizing | null;
+  /** Seconds of idle time after which it is parked for those who wait; without it, it cannot be parked. */
+  park_after?: number | null;
+  /** How far it is, if it is being parked or resumed. */
+  parking?: IParking | null;
+  parked?: IParked | null;
   backend: string;
   placement: string;
   /** Plain sentences to show. */
@@ -124,6 +130,26 @@ export interface IResizing {
   line: IInLine | null;
   /** Why it kept its size. */
   failure: IReason | null;
+}
+
+/** A pool that is being parked, or resumed. */
+export interface IParking {
+  resume: boolean;
+  /** What it waits for, or does. */
+  reason: string;
+  line: IInLine | null;
+  /** Why it stayed as it was. */
+  failure: IReason | null;
+}
+
+/** A pool whose ranks hold nothing on their GPUs. */
+export interface IParked {
+  /** Unix seconds. */
+  since: number;
+  /** How much of this machine's memory holds what was there. */
+  nbytes: number;
+  /** Whether the GPUs are still, or again, the pool's. */
+  leased: boolean;
 }
 
 /** Which ranks are replaced; all, if it says nothing. */
@@ -262,6 +288,11 @@ export type StreamMessage =
   | ICellsMessage
   | IJobsMessage
   | TelemetryMessage;
+
+/** Whether its ranks are there, be they parked or not. */
+export function hasRanks({ state }: IPool): boolean {
+  return state === 'RUNNING' || state === 'SUSPENDED';
+}
 
 export function deadRanks({ ranks }: Pick<IPool, 'ranks'>): IRank[] {
   return ranks.filter(({ state }) => state === 'dead');

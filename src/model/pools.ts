@@ -183,6 +183,15 @@ export class PoolsModel {
     await this._send(poolId, this._client.resize(poolId, ranks, wait));
   }
 
+  /** Give the GPUs to others, and keep what is on them; or stop waiting to be resumed. */
+  async park(poolId: string): Promise<void> {
+    await this._send(poolId, this._client.park(poolId));
+  }
+
+  async resume(poolId: string): Promise<void> {
+    await this._send(poolId, this._client.resume(poolId));
+  }
+
   /** Have all cells of a notebook run on its ranks, or only those that say so. */
   setMode(kernelId: string, isOn: boolean): Promise<void> {
     return this._runMagic(

@@ -141,6 +141,15 @@ export class Client {
     return this._request('POST', pathOf('pools', id, 'resize'), asked);
   }
 
+  /** Or end its wait to be resumed. */
+  park(id: string): Promise<IPool> {
+    return this._request('POST', pathOf('pools', id, 'park'), {});
+  }
+
+  resume(id: string): Promise<IPool> {
+    return this._request('POST', pathOf('pools', id, 'resume'), {});
+  }
+
   /** All that runs and waits on the machine, and when what waits is expected to start. */
   queue(): Promise<IQueue> {
     return this._request('GET', 'queue?start=1');

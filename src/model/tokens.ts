@@ -27,6 +27,8 @@ export namespace CommandIDs {
   export const interruptRanks = 'jupyter-dist:interrupt-ranks';
   export const restartRanks = 'jupyter-dist:restart-ranks';
   export const resizePool = 'jupyter-dist:resize-pool';
+  export const parkPool = 'jupyter-dist:park-pool';
+  export const resumePool = 'jupyter-dist:resume-pool';
   export const leaveLostNodes = 'jupyter-dist:leave-lost-nodes';
   export const toggleMode = 'jupyter-dist:toggle-mode';
   export const killRank = 'jupyter-dist:kill-rank';

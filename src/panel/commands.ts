@@ -6,12 +6,12 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
-import { deadRanks, isBusy } from '../model/contract';
+import { deadRanks, hasRanks, isBusy } from '../model/contract';
 import type { IPool, IRank, IStartChoice } from '../model/contract';
 import { IStartModel } from '../model/startModel';
 import { CommandIDs, ICurrentNotebook, IPoolsModel } from '../model/tokens';
 import { trans } from '../model/trans';
-import { ask, askRestart, askSize, askToLeave } from '../ui/dialogs';
+import { ask, askRestart, askSize, askToLeave, askToPark } from '../ui/dialogs';
 import { addToPalette } from '../ui/palette';
 
 /** Everything the buttons do, as commands for the palette, menus and shortcuts. */
@@ -162,6 +162,34 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
+    commands.addCommand(CommandIDs.parkPool, {
+      label: trans.__('Park Pool…'),
+      caption: trans.__(
+        'Give the GPUs to others, and keep the variables of the ranks.'
+      ),
+      isEnabled: args => {
+        const pool = poolOf(args);
+        const waits = pool?.state === 'SUSPENDED' && pool.parking?.resume;
+        return Boolean(waits || (isRunning(args) && pool?.park_after));
+      },
+      execute: async args => {
+        const pool = poolOf(args);
+        if (pool && (pool.state === 'SUSPENDED' || (await askToPark()))) {
+          await model.park(pool.id);
+        }
+      }
+    });
+    commands.addCommand(CommandIDs.resumePool, {
+      label: trans.__('Resume Pool'),
+      caption: trans.__('Bring a parked pool back to its GPUs.'),
+      isEnabled: args => poolOf(args)?.state === 'SUSPENDED',
+      execute: async args => {
+        const pool = poolOf(args);
+        if (pool) {
+          await model.resume(pool.id);
+        }
+      }
+    });
     commands.addCommand(CommandIDs.leaveLostNodes, {
       label: trans.__('Go On without Lost Nodes…'),
       caption: trans.__(
@@ -191,6 +219,8 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       CommandIDs.interruptRanks,
       CommandIDs.restartRanks,
       CommandIDs.resizePool,
+      CommandIDs.parkPool,
+      CommandIDs.resumePool,
       CommandIDs.leaveLostNodes
     ];
     current.changed.connect(() =>
@@ -236,7 +266,7 @@ async function mayLose(
   action: 'stop' | 'restart'
 ): Promise<boolean> {
   const living = pool.world_size - deadRanks(pool).length;
-  if (pool.state !== 'RUNNING' || living === 0) {
+  if (!hasRanks(pool) || living === 0) {
     return true;
   }
   const isStop = action === 'stop';

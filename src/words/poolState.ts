@@ -42,6 +42,8 @@ export function poolState(
       };
     case 'RUNNING':
       return runningState(pool, silent);
+    case 'SUSPENDED':
+      return { mood: 'idle', words: trans.__('parked') };
     case 'COMPLETING':
       return { mood: 'wait', words: trans.__('stopping') };
     case 'FAILED':

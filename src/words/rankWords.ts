@@ -1,4 +1,4 @@
-import type { IRank } from '../model/contract';
+import type { IPool, IRank } from '../model/contract';
 import type { IRankReading } from '../model/reading';
 import { trans } from '../model/trans';
 import { isSilent, waitOf } from '../model/waiting';
@@ -13,20 +13,32 @@ export type Mood =
   | 'busy'
   | 'idle'
   | 'starting'
+  | 'parked'
   | 'ending';
 
-/**
- * `isEnding`: its pool ends, so that a rank that is gone is no bad news. `mark`: what is told of a rank that
- * others wait for.
- */
+/** What a pool does, as far as it changes what a rank does; one that is gone is no bad news in a pool that ends. */
+export type Phase = 'running' | 'parked' | 'ending';
+
+export function phaseOf({ state }: IPool): Phase {
+  return state === 'RUNNING'
+    ? 'running'
+    : state === 'SUSPENDED'
+      ? 'parked'
+      : 'ending';
+}
+
+/** `mark`: what is told of a rank that others wait for. */
 export function moodOf(
   rank: IRank,
   reading: IRankReading,
-  isEnding: boolean,
+  phase: Phase,
   mark: string | null = null
 ): Mood {
-  if (isEnding) {
+  if (phase === 'ending') {
     return 'ending';
+  }
+  if (phase === 'parked' && rank.state !== 'dead') {
+    return 'parked';
   }
   if (isSilent(rank, reading)) {
     return 'silent';
@@ -57,15 +69,17 @@ export function placeOf({ gpu, device, node }: IRank): string {
 export function sayState(
   rank: IRank,
   reading: IRankReading,
-  isEnding: boolean,
+  phase: Phase,
   now: number | null,
   mark: string | null = null
 ): string {
   const { cell, exit, since } = rank;
   const wait = waitOf(rank, reading.usage);
-  switch (moodOf(rank, reading, isEnding, mark)) {
+  switch (moodOf(rank, reading, phase, mark)) {
     case 'ending':
       return rank.state === 'dead' ? trans.__('stopped') : trans.__('stopping');
+    case 'parked':
+      return trans.__('parked');
     case 'starting':
       return trans.__('starting');
     case 'silent':
@@ -73,7 +87,7 @@ export function sayState(
     case 'dead':
       return exit ? trans.__('dead: %1', exit) : trans.__('dead');
     case 'missing':
-      return joinFacts([mark, sayState(rank, reading, isEnding, now)]);
+      return joinFacts([mark, sayState(rank, reading, phase, now)]);
     case 'waits':
       return joinFacts([
         trans.__('waits in %1', wait?.call),

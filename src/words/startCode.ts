@@ -10,7 +10,7 @@ const SHORT: Record<string, string> = {
 /** Fields that the server counts in bytes. */
 const BYTES = new Set(['min_free_memory']);
 /** Fields that it counts in seconds, and whose options read a number alone as minutes, as Slurm does. */
-const SECONDS = new Set(['time_limit', 'idle_limit']);
+const SECONDS = new Set(['time_limit', 'idle_limit', 'park_after']);
 
 /**
  * The code that starts what the form would: `%dist_init -n 4 --gpu-ids 0,1,2,3`.

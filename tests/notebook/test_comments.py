@@ -72,7 +72,8 @@ EACH = [
 
 
 def test_every_magic_takes_a_comment(notebook: Notebook) -> None:
-    tried = "".join(EACH) + "%dist_attach"  # there is no second pool to attach to
+    # There is no second pool to attach to, and none on GPUs to park.
+    tried = "".join([*EACH, "%dist_attach", "%dist_park"])
     names = {name for ours in MAGICS for kind in ours.magics.values() for name in kind}
     assert {name for name in names if f"%{name}" in tried} == names
     for cell in EACH:

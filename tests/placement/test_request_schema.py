@@ -103,6 +103,7 @@ def test_no_field_is_forgotten() -> None:
             "cpu_ranks",
         ),
         *("min_free_memory", "check", "env", "start_method", "timeout", "time_limit", "idle_limit"),
+        "park_after",
     ]
 
 

@@ -12,7 +12,7 @@ from tests.server_driver import Server
 from tools import demo
 
 from .machine import Machine
-from .need import CELL, Figures, NotRun, holds, need, need_cuda
+from .need import CELL, Figures, holds, need, need_cuda
 
 _TRAIN = """
 width = 4096 if device.type == "cuda" else 256
@@ -46,6 +46,29 @@ _FILL = """
 free, _ = torch.cuda.mem_get_info()
 half = torch.empty(free // 2, dtype=torch.uint8, device=device)
 more = torch.empty(free, dtype=torch.uint8, device=device)
+"""
+_KEEP = """
+free, _ = torch.cuda.mem_get_info()
+kept = torch.randint(256, (int(0.3 * free),), dtype=torch.uint8, device=device)
+before = int(kept.sum(dtype=torch.int64))
+x = torch.ones(8, device=device)
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    y = x * 2
+dist.all_reduce(x)
+torch.cuda.synchronize()
+"""
+_TAKE_MOST = """
+free, total = torch.cuda.mem_get_info()
+assert free > 0.9 * total, "the parked pool still has memory"
+taken = torch.ones(int(0.8 * free), dtype=torch.uint8, device=device)
+torch.cuda.synchronize()
+"""
+_STILL_KEPT = """
+x.fill_(21)
+graph.replay()
+dist.all_reduce(x)
+print("kept", int(kept.sum(dtype=torch.int64)) == before, float(y[0]) == 42.0)
 """
 _WHY = re.compile(r"^.*Rank 1 has not begun it.*$", re.MULTILINE)
 
@@ -218,5 +241,20 @@ def stop(machine: Machine) -> Figures:
 
 
 def park(machine: Machine) -> Figures:
-    """Park a pool and resume it; not there yet."""
-    raise NotRun("This version cannot park pools.")
+    """Park a pool with a CUDA graph and a process group, use its memory meanwhile, and resume it."""
+    need_cuda(machine)
+    with machine.notebook() as notebook, machine.notebook() as other:
+        notebook.ok("%dist_init -n 1 --park-after 1:00:00", timeout=CELL)
+        notebook.ok(f"%%distributed{_KEEP}", timeout=CELL)
+        parked = notebook.ok("%dist_park", timeout=CELL)
+        holds("Parked:" in parked.shown, f"It was not parked: {parked.shown}")
+        other.ok("%dist_init -n 1", timeout=CELL)
+        other.ok(f"%%distributed{_TAKE_MOST}", timeout=CELL)
+        other.ok("%dist_shutdown", timeout=CELL)
+        resumed = notebook.ok("%dist_resume", timeout=CELL)
+        kept = notebook.ok(f"%%distributed{_STILL_KEPT}", timeout=CELL).text
+        holds("kept True True" in kept, f"What was on the GPU is not the same: {kept}")
+    return {
+        "park 30 % of the GPU's memory": f"{parked.seconds:.1f} s",
+        "resume": f"{resumed.seconds:.1f} s",
+    }

@@ -4,7 +4,7 @@ import { PathExt } from '@jupyterlab/coreutils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
 
-import { isKernelAttached, poolOf } from '../../model/contract';
+import { hasRanks, isKernelAttached, poolOf } from '../../model/contract';
 import { isPython } from '../../model/notebook';
 import { IStartModel } from '../../model/startModel';
 import { CommandIDs, IPoolsModel } from '../../model/tokens';
@@ -38,7 +38,7 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
     const starting = async (panel: NotebookPanel | null): Promise<string[]> => {
       const kernel = panel?.sessionContext.session?.kernel?.id ?? '';
       const pool = poolOf(kernel, model.pools.values());
-      if (pool?.state === 'RUNNING' && isKernelAttached(pool, kernel)) {
+      if (pool && hasRanks(pool) && isKernelAttached(pool, kernel)) {
         return [];
       }
       const path = panel?.context.path ?? '';

@@ -2,7 +2,7 @@ import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, IToolbarWidgetRegistry } from '@jupyterlab/apputils';
 import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
 
-import { hasMode, poolOf } from '../../model/contract';
+import { hasMode, hasRanks, poolOf } from '../../model/contract';
 import { IStartModel } from '../../model/startModel';
 import { CommandIDs, IPoolsModel } from '../../model/tokens';
 import { trans } from '../../model/trans';
@@ -40,7 +40,7 @@ export const toolbarPlugin: JupyterFrontEndPlugin<void> = {
       tracker.currentWidget?.sessionContext.session?.kernel?.id;
     const pool = () => {
       const found = poolOf(kernelId(), model.pools.values());
-      return found?.state === 'RUNNING' ? found : null;
+      return found && hasRanks(found) ? found : null;
     };
     const isOn = () => hasMode(pool(), kernelId());
     commands.addCommand(command, {

@@ -4,7 +4,13 @@ import type { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
 import React from 'react';
 
-import { deadRanks, hasMode, poolOf, type IPool } from '../../model/contract';
+import {
+  deadRanks,
+  hasMode,
+  hasRanks,
+  poolOf,
+  type IPool
+} from '../../model/contract';
 import { isPython } from '../../model/notebook';
 import type { IStartModel } from '../../model/startModel';
 import { CommandIDs, type IPoolsModel } from '../../model/tokens';
@@ -184,9 +190,7 @@ function count(pool: IPool | null, state: IPoolState | null): string {
     return trans.__('Ranks: %1', 0);
   }
   return joinFacts([
-    pool.state === 'RUNNING'
-      ? trans.__('Ranks: %1', pool.world_size)
-      : trans.__('Ranks'),
+    hasRanks(pool) ? trans.__('Ranks: %1', pool.world_size) : trans.__('Ranks'),
     (pool.state !== 'RUNNING' || state.mood === 'error') && state.words
   ]);
 }

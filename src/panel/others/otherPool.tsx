@@ -2,6 +2,7 @@ import { PathExt } from '@jupyterlab/coreutils';
 import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
+import { hasRanks } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import { serverTime } from '../../model/serverTime';
 import type { ITelemetry } from '../../model/telemetry';
@@ -23,7 +24,7 @@ export function OtherPool(props: Props): JSX.Element {
   const hasNotebook = useModel(current, ({ notebook }) => notebook !== null);
   const name = PathExt.basename(pool.name) || pool.id;
   const isEnding = pool.state === 'COMPLETING';
-  const isStarting = pool.state !== 'RUNNING' && !isEnding;
+  const isStarting = !hasRanks(pool) && !isEnding;
   const attach = `${LOAD}\n%dist_attach ${pool.id}`;
   return (
     <li
@@ -38,7 +39,7 @@ export function OtherPool(props: Props): JSX.Element {
       <div className="jp-dist-quiet">
         <What {...props} />
       </div>
-      {pool.orphaned !== null && pool.state === 'RUNNING' && (
+      {pool.orphaned !== null && hasRanks(pool) && (
         <p className="jp-dist-quiet">
           {trans.__(
             'Its kernel has been gone since %1. The ranks keep their variables, but are stopped after a while if no notebook attaches.',
@@ -48,7 +49,7 @@ export function OtherPool(props: Props): JSX.Element {
       )}
       <IdleNote {...props} />
       <div className="jp-dist-Actions">
-        {pool.orphaned !== null && pool.state === 'RUNNING' && (
+        {pool.orphaned !== null && hasRanks(pool) && (
           <Button
             small
             title={trans.__('Use these ranks here (runs %dist_attach)')}
@@ -87,6 +88,8 @@ function State({ pool }: Props): JSX.Element {
       ) : (
         <StatePill kind="error" label={trans.__('Orphaned')} />
       );
+    case 'SUSPENDED':
+      return <StatePill kind="wait" label={trans.__('Parked')} />;
     case 'COMPLETING':
       return <StatePill kind="wait" label={trans.__('Stopping')} />;
     default:

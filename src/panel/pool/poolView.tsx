@@ -82,6 +82,7 @@ function Content(services: IPanelServices): JSX.Element {
     case 'PENDING':
     case 'CONFIGURING':
     case 'RUNNING':
+    case 'SUSPENDED':
     case 'COMPLETING':
       return <LivePool {...services} pool={pool} key={pool.id} />;
     case 'FAILED':

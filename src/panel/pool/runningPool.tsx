@@ -37,6 +37,7 @@ import { gpuOf } from '../ranks/rankUse';
 import type { IPanelServices } from '../services';
 import { DeadRanks, LastLinesOfDead } from './deadRanks';
 import { IdleNote } from './idleNote';
+import { ParkNote } from './parkNote';
 import { ResizeNote } from './resizeNote';
 
 type Props = IPanelServices & { pool: IPool };
@@ -48,6 +49,7 @@ export function RunningPool(
   const { children, pool, model, current, commands, uiState } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);
   const isRunning = pool.state === 'RUNNING';
+  const isParked = pool.state === 'SUSPENDED';
   // Two notes would leave little room where they stay in sight.
   const isDead = isRunning && deadRanks(pool).length > 0;
   const interruptedAt = useModel(model, model => model.interruptedAt(pool.id));
@@ -60,12 +62,12 @@ export function RunningPool(
     icon: LabIcon,
     label: string,
     title: string,
-    isOfUse = true
+    isOfUse = isRunning
   ) => (
     <Button
       small
       title={title}
-      disabled={isPending || !isRunning || !isOfUse}
+      disabled={isPending || !isOfUse}
       onClick={() => void commands.execute(command, { pool: pool.id })}
     >
       <icon.react tag="span" width="12px" height="12px" />
@@ -86,6 +88,8 @@ export function RunningPool(
             ) : (
               <StatePill kind="ok" label={trans.__('Running')} />
             )
+          ) : isParked ? (
+            <StatePill kind="wait" label={trans.__('Parked')} />
           ) : pool.state === 'CONFIGURING' ? (
             <StatePill
               kind="wait"
@@ -120,7 +124,7 @@ export function RunningPool(
           stopIcon,
           trans.__('Interrupt'),
           trans.__('Stop the running cell; variables are kept.'),
-          isBusy(pool)
+          isRunning && isBusy(pool)
         )}
         {button(
           CommandIDs.restartRanks,
@@ -132,10 +136,12 @@ export function RunningPool(
           CommandIDs.stopPool,
           closeIcon,
           trans.__('Stop…'),
-          trans.__('End all ranks; variables are lost.')
+          trans.__('End all ranks; variables are lost.'),
+          isRunning || isParked
         )}
       </div>
       <ResizeNote {...props} />
+      <ParkNote {...props} />
       <OtherUsers {...props} />
       <IdleNote {...props} />
       <RankList {...props} />

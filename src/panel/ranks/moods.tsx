@@ -65,6 +65,10 @@ export const MOODS: Record<Mood, ILook> = {
     ),
     count: ranks => trans.__('%1 starting', ranks)
   },
+  parked: {
+    shape: <path d="M3 1.5v7m4-7v7" stroke="currentColor" strokeWidth="2" />,
+    count: ranks => trans.__('%1 parked', ranks)
+  },
   ending: {
     shape: <path d="M1 5h8" stroke="currentColor" strokeWidth="2" />,
     count: ranks => trans.__('%1 stopping', ranks)

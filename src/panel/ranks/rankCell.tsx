@@ -24,13 +24,13 @@ interface IRankCellProps extends IRankProps {
 export const RankCell = memo(function RankCell(
   props: IRankCellProps
 ): JSX.Element {
-  const { poolId, rank, isEnding, mark, telemetry } = props;
+  const { poolId, rank, phase, mark, telemetry } = props;
   const mood = useModel(telemetry, telemetry =>
-    moodOf(rank, telemetry.rank(poolId, rank.rank), isEnding, mark)
+    moodOf(rank, telemetry.rank(poolId, rank.rank), phase, mark)
   );
   const state = useModel(telemetry, telemetry => {
     const reading = telemetry.rank(poolId, rank.rank);
-    return sayState(rank, reading, isEnding, null, mark);
+    return sayState(rank, reading, phase, null, mark);
   });
   const load = useModel(telemetry, () => loadOf(props)) ?? 0;
   return (
@@ -65,7 +65,7 @@ export const RankCell = memo(function RankCell(
 
 /** Everything that a tile shows, in lines. */
 function describe(props: IRankProps): string {
-  const { poolId, rank, isEnding, mark, telemetry, clock } = props;
+  const { poolId, rank, phase, mark, telemetry, clock } = props;
   const reading = telemetry.rank(poolId, rank.rank);
   const { usage } = reading;
   const load = loadOf(props);
@@ -73,7 +73,7 @@ function describe(props: IRankProps): string {
   const memory = isOnGpu ? usage?.allocated : usage?.memory;
   return [
     `${nameOf(rank)} · ${placeOf(rank)}`,
-    sayState(rank, reading, isEnding, clock.now(), mark),
+    sayState(rank, reading, phase, clock.now(), mark),
     load === null
       ? ''
       : isOnGpu

@@ -3,7 +3,7 @@ import React from 'react';
 import type { IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
 import { isSame, useModel } from '../../ui/useModel';
-import { moodOf } from '../../words/rankWords';
+import { moodOf, phaseOf } from '../../words/rankWords';
 import type { Mood } from '../../words/rankWords';
 import { MOODS, MoodShape } from './moods';
 import type { Marks } from './rankTile';
@@ -19,7 +19,7 @@ interface IRankCountsProps {
 /** How many ranks do what, which is also what the shapes in the grid mean. */
 export function RankCounts(props: IRankCountsProps): JSX.Element {
   const { pool, telemetry, marks } = props;
-  const isEnding = pool.state !== 'RUNNING';
+  const phase = phaseOf(pool);
   const counts = useModel(
     telemetry,
     telemetry => {
@@ -27,7 +27,7 @@ export function RankCounts(props: IRankCountsProps): JSX.Element {
         moodOf(
           rank,
           telemetry.rank(pool.id, rank.rank),
-          isEnding,
+          phase,
           marks.get(rank.rank)
         )
       );

@@ -7,6 +7,7 @@ import { useLongWait } from '../../ui/useLongWait';
 import { useModel } from '../../ui/useModel';
 import { saySpan } from '../../words/load';
 import { byNode, sayEngine, sayNode } from '../../words/nodeWords';
+import { phaseOf } from '../../words/rankWords';
 import { sayMarks } from '../../words/waitWords';
 import { isStale } from '../connectionNote';
 import type { IPanelServices } from '../services';
@@ -34,7 +35,7 @@ export function RankList(props: IPanelServices & { pool: IPool }): JSX.Element {
       rank.rank,
       {
         ...{ poolId: pool.id, rank, span, telemetry, commands, clock },
-        isEnding: pool.state !== 'RUNNING',
+        phase: phaseOf(pool),
         mark: marks.get(rank.rank) ?? null
       }
     ])

@@ -36,6 +36,7 @@ export function openPoolMenu(
 ): void {
   openMenu(services, place, [
     { command: CommandIDs.resizePool, args: { pool } },
+    { command: CommandIDs.parkPool, args: { pool } },
     { command: CommandIDs.showStacks, args: { pool } },
     codeItem(services, [
       '%dist_status',

@@ -20,6 +20,7 @@ import {
   nameOf,
   sayState
 } from '../../words/rankWords';
+import type { Phase } from '../../words/rankWords';
 import { openRankMenu } from './rankMenu';
 import { RankLoad, RankUse } from './rankUse';
 
@@ -31,7 +32,7 @@ export interface IRankProps {
   poolId: string;
   rank: IRank;
   /** Whether the pool ends, so that a rank that is gone is no bad news. */
-  isEnding: boolean;
+  phase: Phase;
   /** What is told of it if others wait for it. */
   mark: string | null;
   /** Seconds that a curve reaches back. */
@@ -43,9 +44,9 @@ export interface IRankProps {
 
 /** One rank: its device, its state, its load and its menu. */
 export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
-  const { poolId, rank, isEnding, mark, telemetry } = props;
+  const { poolId, rank, phase, mark, telemetry } = props;
   const mood = useModel(telemetry, telemetry =>
-    moodOf(rank, telemetry.rank(poolId, rank.rank), isEnding, mark)
+    moodOf(rank, telemetry.rank(poolId, rank.rank), phase, mark)
   );
   const name = nameOf(rank);
   const open = (place: IMenuPlace) =>
@@ -94,13 +95,13 @@ export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
 });
 
 function TimedWords(props: IRankProps): JSX.Element {
-  const { poolId, rank, isEnding, mark, telemetry, clock } = props;
+  const { poolId, rank, phase, mark, telemetry, clock } = props;
   const reading = telemetry.rank(poolId, rank.rank);
-  return <>{sayState(rank, reading, isEnding, useNow(clock), mark)}</>;
+  return <>{sayState(rank, reading, phase, useNow(clock), mark)}</>;
 }
 
 function FixedWords(props: IRankProps): JSX.Element {
-  const { poolId, rank, isEnding, mark, telemetry } = props;
+  const { poolId, rank, phase, mark, telemetry } = props;
   const reading = telemetry.rank(poolId, rank.rank);
-  return <>{sayState(rank, reading, isEnding, null, mark)}</>;
+  return <>{sayState(rank, reading, phase, null, mark)}</>;
 }

@@ -19,7 +19,11 @@ export function VariablesSection(services: IPanelServices): JSX.Element {
     <Content {...services} pool={pool} />
   ) : (
     <p className="jp-dist-quiet">
-      {trans.__('The variables of running ranks are listed here.')}
+      {pool?.state === 'SUSPENDED'
+        ? trans.__(
+            'The pool is parked. Its variables are listed when it runs again.'
+          )
+        : trans.__('The variables of running ranks are listed here.')}
     </p>
   );
 }
