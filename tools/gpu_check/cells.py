@@ -241,7 +241,7 @@ def stop(machine: Machine) -> Figures:
 
 
 def park(machine: Machine) -> Figures:
-    """Park a pool with a CUDA graph and a process group, use its memory meanwhile, and resume it."""
+    """Park a pool that has a CUDA graph and a group, use its memory meanwhile, and resume it."""
     need_cuda(machine)
     with machine.notebook() as notebook, machine.notebook() as other:
         notebook.ok("%dist_init -n 1 --park-after 1:00:00", timeout=CELL)
