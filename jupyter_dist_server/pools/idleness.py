@@ -83,7 +83,7 @@ class Idleness:
         With a limit, or if it may be parked, it is looked at repeatedly.
         """
         limit, park_after = self._record.idle_limit, self._record.park_after
-        after = min(_AFTER, *(given / 2 for given in (limit, park_after) if given is not None))
+        after = min([_AFTER, *(given / 2 for given in (limit, park_after) if given is not None)])
         if self._seconds_idle() >= after:
             busy = await self._gpus_are_busy()
             if busy is None:

@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 
 from jupyter_dist_server.pools.discovery import find_pools
+from tests.fake_cuda.build import FakeCuda
 from tests.fake_nvml.build import State, build
 
 INTERVAL = 0.5
@@ -107,7 +108,7 @@ class Machine:
         """Return GPU, pid, percent of a core and resident bytes of each rank on a GPU."""
         found = []
         alive: dict[int, psutil.Process] = {}
-        for pool in find_pools():
+        for pool in (pool for pool in find_pools() if not pool.snapshot.parked):
             for placed, said in zip(pool.config.ranks, pool.snapshot.ranks, strict=True):
                 pid = said.pid
                 if not placed.gpu or pid is None or said.state == "dead":
@@ -133,6 +134,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="fake-nvml-") as folder:
         library = Path(folder, "lib")
         build(library)
+        FakeCuda(library)  # ranks can be parked
         state = State(Path(folder, "state"))
         state.write(
             gpus=options.gpus,
