@@ -26,14 +26,15 @@ function telemetryOf(
 }
 
 describe('seatsOn', () => {
-  it('names the ranks on a GPU, the own first, and no pool that has ended', () => {
+  it('names the ranks on a GPU, the own first, and no pool that has ended or is parked', () => {
     const ranks = [makeRank(0, { gpu: GPU_0 }), makeRank(1)];
-    const [other, own, ended] = [
+    const [other, own, ended, parked] = [
       makePool({ id: 'p1', ranks }),
       makePool({ id: 'p2', ranks: [makeRank(2, { gpu: GPU_0 })] }),
-      makePool({ id: 'p3', ranks, ended: 5 })
+      makePool({ id: 'p3', ranks, ended: 5 }),
+      makePool({ id: 'p4', ranks, state: 'SUSPENDED' })
     ];
-    expect(seatsOn('GPU-0', [other, ended, own], own)).toEqual([
+    expect(seatsOn('GPU-0', [other, ended, parked, own], own)).toEqual([
       { pool: own, rank: 2 },
       { pool: other, rank: 0 }
     ]);

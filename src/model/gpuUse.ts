@@ -19,14 +19,14 @@ export interface ISegment {
   bytes: number;
 }
 
-/** The ranks on a GPU, those of `own` first. */
+/** The ranks on a GPU, those of `own` first; parked ones have nothing there. */
 export function seatsOn(
   uuid: string,
   pools: Iterable<IPool>,
   own: IPool | null
 ): ISeat[] {
   return [...pools]
-    .filter(({ ended }) => ended === null)
+    .filter(({ ended, state }) => ended === null && state !== 'SUSPENDED')
     .sort((a, b) => Number(b === own) - Number(a === own))
     .flatMap(pool =>
       pool.ranks

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import closing
 from typing import Any
 
 import psutil
 import pytest
 
+from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
+from jupyter_dist_server.jobs.leases.lease import Lease
 from jupyter_dist_server.jobs.usage_reader import EVERY
 
 from ..fake_nvml.build import State
@@ -33,6 +37,17 @@ def test_jobs_go_elsewhere_unless_forced(
     forced = queue.submit("--gpu-ids", "0", "--force", "true")
     assert queue.ended(forced)["state"] == "COMPLETED"
     queue.run("cancel", job)
+
+
+def test_a_job_is_told_which_pool_parks(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(gpus=1, memory=80 * GB)
+    now = time.time()
+    idle = Leaseholder(pool="p-1", since=now - 3600, idle_since=now - 480, park_after=1200.0)
+    with closing(Lease.take(["GPU-fake-0"], idle)):
+        job = queue.submit("-G", "1", "true")
+        said = "'s pool parks after 12 more idle minutes."
+        wait_for(lambda: said in queue.show(job)["detail"], "the reason")
+    assert queue.ended(job)["state"] == "COMPLETED"
 
 
 def test_memory_that_is_not_known_is_not_0(queue: Queue, fake_nvml: State) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,6 +118,25 @@ def test_ranks_0_and_1_on_gpus_and_2_and_3_on_the_cpu(
     assert "This notebook's pool of 4 ranks is already running (gloo)." in again
     assert "4 ranks share" not in started
     assert "free" in table, "GPUs 2 to 7 stay free"
+
+
+def test_ranks_on_gpus_and_on_the_cpu_are_profiled_and_explained_together(
+    notebook: Notebook,
+) -> None:
+    notebook.ok("%dist_init -n 2 --cpu-ranks 1")
+    slow = "%%distributed --profile\nif rank:\n    a = torch.ones(2000, 2000)\n    a @ a\n"
+    profile = notebook.ok(f"{slow}dist.all_reduce(torch.ones(3))").shown
+    assert re.search(r"Trace of all ranks: profile-cell-\d+\.json\.gz", profile), profile
+    assert "rank 1 arrives" in profile and "late at all_reduce" in profile, profile
+    hang = (
+        "%%distributed\nimport time\nif rank:\n    time.sleep(600)\ndist.all_reduce(torch.ones(3))"
+    )
+    stopped = notebook.run(
+        hang,
+        until=lambda result: "Rank 1 has not begun it" in result.shown,
+        act=notebook.interrupt,
+    )
+    assert "Rank 0 waits in all_reduce" in stopped.shown, stopped.shown
 
 
 def test_a_function_may_choose_the_cpu(notebook: Notebook) -> None:

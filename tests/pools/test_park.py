@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -13,14 +17,16 @@ from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.processes.control_groups import available_memory
 from jupyter_dist_server.common.protocol.agents.attachment import SERVER, Owner
 from jupyter_dist_server.common.protocol.pool_record import PoolState
+from jupyter_dist_server.gpus.telemetry import Telemetry
 from jupyter_dist_server.jobs.leases.lease import holders
 from jupyter_dist_server.pools.can_park import check_memory
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.pool_manager import PoolManager
+from jupyter_dist_server.server.gpus.prometheus import GpuCollector
 
 from ..fake_cuda.build import FakeCuda
 from ..fake_nvml.build import State
-from ..fake_nvml.four_gpus import FOUR
+from ..fake_nvml.four_gpus import FOUR, NAMES
 from ..pool_driver import client_of, request
 from .warm import start_pool, until, warm_manager
 
@@ -104,6 +110,24 @@ async def test_a_pool_of_an_owner_that_has_ended_is_found_parked(
         assert found.record.state is PoolState.RUNNING
         assert await run(found, "print(kept)") == {0: "10", 1: "11"}
         await first.zygotes.close()
+
+
+async def test_who_looks_at_the_machine_is_told(driver: FakeCuda, tmp_path: Path) -> None:
+    async with warm_manager() as manager:
+        pool = await start_pool(manager, tmp_path, num_ranks=2, park_after=3600.0, name="a.ipynb")
+        collector = GpuCollector(Telemetry(), manager)
+        assert list(collector.collect()) == []
+        await parked(pool)
+        command = [str(Path(sys.executable).with_name("jdist")), "info"]
+        table = await asyncio.to_thread(subprocess.check_output, command, text=True)
+        told = f": pool {pool.record.id} of a.ipynb, from GPUs 0, 1, with 0 B in memory."
+        assert table.splitlines()[-1].startswith("Parked since ") and table.strip().endswith(told)
+        command += ["--json"]
+        said = json.loads(await asyncio.to_thread(subprocess.check_output, command))
+        assert [one["gpus"] for one in said["parked"]] == [NAMES[:2]]
+        (family,) = collector.collect()
+        assert family.name == "jupyter_dist_pool_parked_bytes"
+        assert [sample.labels["pool"] for sample in family.samples] == [pool.record.id]
 
 
 @pytest.mark.parametrize("step", ["lock", "checkpoint", "restore", "unlock"])
