@@ -128,6 +128,13 @@ describe('QueueSection', () => {
       ['alice · plot.ipynb | 1 GPU', 'Idle 2 h']
     ]);
     expect(host.textContent).toMatch('A job is a command');
+    // To park and to stop it.
+    press('Menu of plot.ipynb');
+    expect(menuItems()).toHaveLength(2);
+    document
+      .querySelector('.lm-Menu')
+      ?.dispatchEvent(new KeyboardEvent('keydown', { keyCode: 27 }));
+    expect(menuItems()).toHaveLength(0);
   });
 
   it('selects a job no longer once it has ended', () => {

@@ -38,7 +38,10 @@ export function RowFrame(props: IRowFrameProps): JSX.Element {
       props,
       place,
       job === undefined
-        ? [{ command: CommandIDs.stopPool, args: { pool: pool ?? '' } }]
+        ? [CommandIDs.parkPool, CommandIDs.stopPool].map(command => ({
+            command,
+            args: { pool: pool ?? '' }
+          }))
         : jobItems(selection.with(job))
     );
   const isOurs = (job ?? pool) !== undefined;
