@@ -77,7 +77,8 @@ def _name(action: argparse.Action) -> str:
         value = ", ".join(action.option_strings) + ("" if action.nargs == 0 else f" {value}")
     elif action.nargs == argparse.REMAINDER:
         value = "COMMAND …"
-    return f"`{value}`".replace("|", "\\|")
+    # In backticks, GitHub needs a backslash before a bar, which the site would show.
+    return f"<code>{value.replace('|', '&#124;')}</code>" if "|" in value else f"`{value}`"
 
 
 def _meaning(action: argparse.Action) -> str:
