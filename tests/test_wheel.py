@@ -145,7 +145,7 @@ def test_the_source_distribution_has_all_sources_and_no_pictures(source: Path) -
     outside = ("docs/images/", "ui-tests/", ".github/", "node_modules/")
     assert not [name for name in names if name.startswith(outside)]
     assert {Path(name).suffix for name in names}.isdisjoint({".gif", ".png", ".webp"})
-    assert source.stat().st_size < 5_000_000
+    assert source.stat().st_size < 3_000_000
 
 
 def test_the_metadata_is_that_of_package_json(metadata: Message) -> None:
