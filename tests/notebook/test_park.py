@@ -206,6 +206,7 @@ def test_other_pools_are_refused(kernel: Notebook, gpus: State) -> None:
     kernel.ok("%dist_shutdown")
     kernel.ok("%dist_init -n 1 --park-after 20m")
     gpus.update(**{"0.process": [f"{os.getpid()},1024,50"]})
-    assert f"GPU 0 is also used by pytest, pid {os.getpid()}" in kernel.fails("%dist_park")
+    name = psutil.Process().name()
+    assert f"GPU 0 is also used by {name}, pid {os.getpid()}" in kernel.fails("%dist_park")
     gpus.update(**{"0.process": None})
     kernel.ok("%dist_shutdown")
