@@ -79,7 +79,7 @@ class Checkpoint:
             before = self.state()
             if before is State.FAILED:
                 return ParkReply("The driver has lost what was on its GPU.", is_lost=True)
-            if (step, before) in _OUT_OF_ORDER:
+            if before is not None and (step, before) in _OUT_OF_ORDER:
                 return ParkReply(f"The driver cannot {step} a process that is {before.name}.")
             if before is _FROM[step]:
                 name = f"cuCheckpointProcess{step.capitalize()}"
