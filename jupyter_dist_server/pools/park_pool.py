@@ -78,12 +78,18 @@ class Parker:
             self._begin(False, self._park())
 
     async def resume(self) -> None:
-        """Begin to bring a parked pool back to its GPUs; wait in line if others have them."""
+        """Begin to bring a parked pool back to its GPUs; wait in line if others have them.
+
+        One that is not parked forgets why it could not be.
+        """
         if self._task and not self._task.done() and not self._is_resuming:
             await asyncio.wait([self._task])
-        if (parked := self._pool.record.parked) and not self._is_resuming:
-            self._waits = not parked.leased
+        record = self._pool.record
+        if record.parked and not self._is_resuming:
+            self._waits = not record.parked.leased
             self._begin(True, self._resume())
+        elif record.parking and record.parking.failure:
+            self._pool.change(parking=None)
 
     async def ready(self) -> None:
         """Wait until a parked pool runs again, as `resume` does; raise `DistError` if it cannot."""
@@ -133,6 +139,7 @@ class Parker:
         try:
             if self._pool.record.parked:  # another notebook was quicker
                 return
+            self._tell("The ranks free what they can.")
             await check_nobody_else(self._pool.record)
             async with self._connection() as ranks:
                 nbytes = await self._unload(ranks)
