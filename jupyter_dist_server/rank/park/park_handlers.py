@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,11 @@ class ParkHandlers:
         torch = sys.modules["torch"]
         if not torch.cuda.is_initialized():
             return UnloadReply()
+        until = time.monotonic() + patience.end
+        while not torch.cuda.current_stream(self.report.device).query():
+            if time.monotonic() > until:  # the calls below would wait for it, and not come back
+                raise DriverError("Its GPU still runs what was launched on it.")
+            time.sleep(0.01)
         torch.cuda.empty_cache()
         return UnloadReply(torch.cuda.memory_reserved(self.report.device))
 
