@@ -134,6 +134,12 @@ def _taken(error: GpusTaken, size: int) -> DistError:
 
 def _check(record: PoolRecord, num_ranks: int) -> None:
     check_running(record, "be resized")
+    if record.parked or (record.parking and not record.parking.failure):
+        raise DistError(
+            "not_resized",
+            "The pool cannot be resized while it is being parked or resumed.",
+            "Resume it with %dist_resume first.",
+        )
     if not 1 <= num_ranks <= MAX_RANKS:
         message = f"The number of ranks must be from 1 to {MAX_RANKS}, not {num_ranks}."
         raise DistError("bad_request", message, field="num_ranks")

@@ -12,6 +12,7 @@ import {
   makeRank,
   makeStart
 } from './samples';
+import { makeParkable, makeParking, parked } from './parkSamples';
 import type { IFakeModel } from './samples';
 
 function addCommands(
@@ -150,6 +151,43 @@ describe('commands', () => {
     const model = makeModel({ pool: makePool({ ranks }), pools });
     await addCommands(model).execute(CommandIDs.restartRanks, { dead: true });
     expect(model.restart).toHaveBeenCalledWith('p1', { ranks: [1] });
+  });
+
+  it('park a pool that can be, after a question', async () => {
+    const pool = makeParkable();
+    const model = makeModel({ pool, pools, park: jest.fn() });
+    const commands = addCommands(model);
+    expect(commands.isEnabled(CommandIDs.parkPool)).toBe(true);
+    expect(commands.isEnabled(CommandIDs.resumePool)).toBe(false);
+    const parking = commands.execute(CommandIDs.parkPool);
+    await dialogSays('never on a GPU');
+    dialog()?.querySelector<HTMLElement>('.jp-mod-warn')?.click();
+    await parking;
+    expect(model.park).toHaveBeenCalledWith('p1');
+    const other = addCommands(makeModel({ pool: makePool(), pools }));
+    expect(other.isEnabled(CommandIDs.parkPool)).toBe(false);
+  });
+
+  it('resume a parked pool, and let it stay parked', async () => {
+    const there = makeParkable({ state: 'SUSPENDED', parked });
+    const model = makeModel({
+      ...{ pool: there, pools },
+      ...{ park: jest.fn(), resume: jest.fn() }
+    });
+    const commands = addCommands(model);
+    const { parkPool, resumePool, resizePool, restartRanks } = CommandIDs;
+    const enabled = () =>
+      [parkPool, resumePool, resizePool, restartRanks].map(id =>
+        commands.isEnabled(id)
+      );
+    expect(enabled()).toEqual([false, true, false, false]);
+    await commands.execute(resumePool);
+    expect(model.resume).toHaveBeenCalledWith('p1');
+    Object.assign(model, { pool: { ...there, parking: makeParking() } });
+    expect(enabled()).toEqual([true, false, false, false]);
+    expect(commands.label(parkPool)).toBe('Stay Parked');
+    await commands.execute(parkPool);
+    expect(model.park).toHaveBeenCalledWith('p1');
   });
 
   it('leave lost nodes only after a question', async () => {

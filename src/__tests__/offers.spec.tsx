@@ -7,6 +7,7 @@ import { OtherPools } from '../panel/others/otherPools';
 import { notifyWhenReady } from '../panel/readyNotice';
 import { poolState } from '../words/poolState';
 import { partsOf, sayOffer } from '../words/lineWords';
+import { failure, makeParking, parked } from './parkSamples';
 import { emitChanged, makeModel, makePool, makeRank } from './samples';
 import { button, executed, host, press, show } from './screen';
 
@@ -152,6 +153,34 @@ describe('a pool that waits for GPUs', () => {
     ]);
     told()[0].options.actions?.[0].callback({} as MouseEvent);
     expect(open).toHaveBeenCalled();
+  });
+
+  it('is told of once it is resumed, unless it stays parked or a rank is lost', () => {
+    Notification.dismiss();
+    const model = makeModel();
+    notifyWhenReady(model, jest.fn());
+    const line = { place: 1, expected: null, certain: false };
+    const waits = {
+      state: 'SUSPENDED',
+      parked,
+      parking: makeParking({ line })
+    };
+    const comes = {
+      parked: { ...parked, leased: true },
+      parking: makeParking()
+    };
+    const tell = (...all: object[]) => {
+      for (const changes of all) {
+        const pool = makePool(changes);
+        Object.assign(model, { pools: new Map([['p1', pool]]) });
+        emitChanged(model);
+      }
+      return Notification.manager.notifications.length;
+    };
+    expect(tell(waits, { state: 'SUSPENDED', parked }, {})).toBe(0);
+    expect(tell(waits, comes, { parking: makeParking({ failure }) })).toBe(0);
+    expect(tell(waits, comes)).toBe(0);
+    expect(tell({}, {})).toBe(1);
   });
 });
 

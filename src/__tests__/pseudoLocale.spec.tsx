@@ -19,6 +19,7 @@ import {
 } from './gpuSamples';
 import { showGpus, tell } from './gpuScreen';
 import { expectWhole, isWhole, pseudo, textsIn } from './pseudo';
+import { makeParkable, makeParking, parked } from './parkSamples';
 import { FakeQueue, makeJob, makeRow } from './queueSamples';
 import { makeAttachment, makePool, makeRank } from './samples';
 import { host, press, show } from './screen';
@@ -67,6 +68,25 @@ describe('no sentence is glued', () => {
     ['stopping', makePool({ state: 'COMPLETING' })],
     ['orphaned', makePool({ orphaned: 90 })],
     ['failed', makePool({ state: 'FAILED', ended: 99 })],
+    ['that can be parked', makeParkable()],
+    ['parking', makeParkable({ parking: makeParking({ resume: false }) })],
+    ['parked', makeParkable({ state: 'SUSPENDED', parked })],
+    [
+      'parked and in part dead',
+      makeParkable({
+        ...{ state: 'SUSPENDED', parked },
+        ranks: [makeRank(0, gpu), makeRank(1, { state: 'dead' })]
+      })
+    ],
+    [
+      'in line to be resumed',
+      makeParkable({
+        ...{ state: 'SUSPENDED', parked },
+        parking: makeParking({
+          line: { place: 2, expected: null, certain: false }
+        })
+      })
+    ],
     [
       'shared',
       makePool({

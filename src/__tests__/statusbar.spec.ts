@@ -14,6 +14,7 @@ import {
   makeUsage
 } from './gpuSamples';
 import { CommandIDs } from '../model/tokens';
+import { makeParkable, makeParking, parked } from './parkSamples';
 import { FakeQueue } from './queueSamples';
 import { emitChanged, makeModel, makePool, makeRank, until } from './samples';
 
@@ -138,6 +139,19 @@ describe('StatusItem', () => {
     await until(() => button()?.textContent === '2 ranks · connection lost');
     show({ pool: null });
     expect(stream.watched.at(-1)).toEqual([]);
+  });
+
+  it('tells of a parked pool instead of GPUs that are others’', async () => {
+    stream.received.emit(makeGpusMessage());
+    show({ pool: makeParkable({ state: 'SUSPENDED', parked }) });
+    await until(() => button()?.textContent === '2 ranks · parked');
+    expect(button()?.title).toMatch(/^Parked for .* GPUs 0, 1\. 41\.0 GiB/);
+    const parking = makeParking({
+      line: { place: 2, expected: null, certain: false }
+    });
+    show({ pool: makeParkable({ state: 'SUSPENDED', parked, parking }) });
+    await until(() => button()?.textContent === '2 ranks · #2 in line');
+    expect(stream.watched).toEqual([]);
   });
 
   it('counts own jobs that wait without a pool too, and reads no rows for it', async () => {

@@ -7,6 +7,7 @@ import type { IPool } from '../model/contract';
 import { RanksButton } from '../notebook/toolbar/ranksButton';
 import { CommandIDs } from '../model/tokens';
 import type { StartModel } from '../model/startModel';
+import { makeParking, parked } from './parkSamples';
 import {
   makeAttachment,
   makeModel,
@@ -100,7 +101,12 @@ describe('RanksButton', () => {
     ],
     [{}, 'Ranks: 2'],
     [{ ranks: [makeRank(0), dead] }, 'Ranks: 2 · rank 1 died'],
-    [{ state: 'FAILED', ended: 9 }, 'Ranks · failed']
+    [{ state: 'FAILED', ended: 9 }, 'Ranks · failed'],
+    [{ state: 'SUSPENDED', parked }, 'Ranks: 2 · parked'],
+    [
+      { parked: { ...parked, leased: true }, parking: makeParking() },
+      'Ranks: 2 · resuming'
+    ]
   ])('says how %j does', async (pool, text) => {
     show(pool);
     await until(() => button()?.textContent === text);
@@ -174,6 +180,12 @@ describe('RanksButton', () => {
     press('ArrowDown', 40);
     press('Enter', 13);
     expect(executed).toEqual([{ id: CommandIDs.startPool }]);
+  });
+
+  it('offers to resume a parked pool', async () => {
+    show({ state: 'SUSPENDED', parked });
+    await open();
+    expect(offered()[0]).toBe(CommandIDs.resumePool);
   });
 
   it('offers what can be done with a pool', async () => {

@@ -99,6 +99,8 @@ export interface IPool {
   wanted_ranks?: number | null;
   /** How far it is, if it is to have another size. */
   resizing?: IResizing | null;
+  /** How its GPUs are leased; null if it has none. */
+  leases?: 'exclusive' | 'shared' | null;
   /** Seconds of idle time after which it is parked for those who wait; without it, it cannot be parked. */
   park_after?: number | null;
   /** How far it is, if it is being parked or resumed. */

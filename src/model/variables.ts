@@ -5,6 +5,7 @@ import { Signal } from '@lumino/signaling';
 import { asApiError } from './restClient';
 import { isBusy } from './contract';
 import type { IApiError, IPool } from './contract';
+import { isParked } from './parking';
 import type { PoolRequests } from './pools';
 import type { ICurrentNotebook } from './tokens';
 import type { IVariables } from './variablesContract';
@@ -109,6 +110,7 @@ export class VariablesModel {
       !this.isChecking &&
       (this.isOld || this._mustAskAgain) &&
       pool?.state === 'RUNNING' &&
+      !isParked(pool) &&
       // At first, those of idle ranks are better than none.
       (!isBusy(pool) || !this.list)
     );
@@ -197,5 +199,7 @@ function stateOf(pool: IPool | null): string {
   const ranks = pool?.ranks.map(
     rank => `${rank.pid} ${rank.state} ${rank.since}`
   );
-  return pool ? `${pool.id} ${pool.state} ${ranks?.join()}` : '';
+  return pool
+    ? `${pool.id} ${isParked(pool)} ${pool.state} ${ranks?.join()}`
+    : '';
 }

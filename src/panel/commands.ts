@@ -8,6 +8,7 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { deadRanks, hasRanks, isBusy } from '../model/contract';
 import type { IPool, IRank, IStartChoice } from '../model/contract';
+import { canPark, canResize, parkStage } from '../model/parking';
 import { IStartModel } from '../model/startModel';
 import { CommandIDs, ICurrentNotebook, IPoolsModel } from '../model/tokens';
 import { trans } from '../model/trans';
@@ -31,6 +32,14 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     const find = (args: Args) => findRank(args, model, current);
     const poolOf = (args: Args) => find(args).pool;
     const isRunning = (args: Args) => poolOf(args)?.state === 'RUNNING';
+    const poolIs = (args: Args, is: (pool: IPool) => boolean) => {
+      const pool = poolOf(args);
+      return pool !== null && is(pool);
+    };
+    const stageOf = (args: Args) => {
+      const pool = poolOf(args);
+      return pool && parkStage(pool);
+    };
 
     /** Kernels whose start options are being loaded. */
     const choosing = new Set<string>();
@@ -149,8 +158,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     commands.addCommand(CommandIDs.resizePool, {
       label: trans.__('Resize Pool…'),
       caption: trans.__('Add ranks, or end the last ones.'),
-      isEnabled: args =>
-        isRunning(args) && !poolOf(args)?.ranks.some(({ node }) => node),
+      isEnabled: args => poolIs(args, canResize),
       execute: async args => {
         const pool = poolOf(args);
         const chosen =
@@ -163,18 +171,20 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       }
     });
     commands.addCommand(CommandIDs.parkPool, {
-      label: trans.__('Park Pool…'),
-      caption: trans.__(
-        'Give the GPUs to others, and keep the variables of the ranks.'
-      ),
-      isEnabled: args => {
-        const pool = poolOf(args);
-        const waits = pool?.state === 'SUSPENDED' && pool.parking?.resume;
-        return Boolean(waits || (isRunning(args) && pool?.park_after));
-      },
+      label: args =>
+        stageOf(args) === 'waiting'
+          ? trans.__('Stay Parked')
+          : trans.__('Park Pool…'),
+      caption: args =>
+        stageOf(args) === 'waiting'
+          ? trans.__('Do not wait for the GPUs any longer.')
+          : trans.__(
+              'Give the GPUs to others, and keep the variables of the ranks.'
+            ),
+      isEnabled: args => stageOf(args) === 'waiting' || poolIs(args, canPark),
       execute: async args => {
         const pool = poolOf(args);
-        if (pool && (pool.state === 'SUSPENDED' || (await askToPark()))) {
+        if (pool && (stageOf(args) === 'waiting' || (await askToPark()))) {
           await model.park(pool.id);
         }
       }
@@ -182,7 +192,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     commands.addCommand(CommandIDs.resumePool, {
       label: trans.__('Resume Pool'),
       caption: trans.__('Bring a parked pool back to its GPUs.'),
-      isEnabled: args => poolOf(args)?.state === 'SUSPENDED',
+      isEnabled: args => stageOf(args) === 'parked',
       execute: async args => {
         const pool = poolOf(args);
         if (pool) {

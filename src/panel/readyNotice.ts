@@ -2,6 +2,7 @@ import { Notification } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 
 import type { IPool } from '../model/contract';
+import { parkStage } from '../model/parking';
 import type { IPoolsModel } from '../model/tokens';
 import { trans } from '../model/trans';
 import { cutName } from '../words/queueWords';
@@ -14,12 +15,19 @@ export function notifyWhenReady(
   const waiting = new Set<string>();
   model.changed.connect(() => {
     for (const pool of model.pools.values()) {
-      if (pool.state === 'PENDING' && pool.progress.reason) {
+      const stage = parkStage(pool);
+      const isInLine =
+        (pool.state === 'PENDING' && pool.progress.reason) ||
+        (stage === 'waiting' && pool.parking?.line);
+      if (isInLine) {
         waiting.add(pool.id);
-      } else if (pool.ended !== null) {
+      } else if (pool.ended !== null || stage === 'parked') {
         waiting.delete(pool.id);
-      } else if (pool.state === 'RUNNING' && waiting.delete(pool.id)) {
-        tell(pool);
+      } else if (pool.state === 'RUNNING' && !stage) {
+        // One that could not be resumed on all ranks says so in the panel.
+        if (waiting.delete(pool.id) && !pool.parking?.failure) {
+          tell(pool);
+        }
       }
     }
   });

@@ -10,7 +10,9 @@ import { Signal } from '@lumino/signaling';
 import React from 'react';
 
 import type { IPool } from '../model/contract';
+import { isParked } from '../model/parking';
 import type { IQueueModel } from '../model/queue';
+import { serverTime } from '../model/serverTime';
 import { CommandIDs, ICurrentNotebook, IPoolsModel } from '../model/tokens';
 import { trans } from '../model/trans';
 import type { INotedWait } from '../model/waiting';
@@ -20,6 +22,7 @@ import { useLongWait } from '../ui/useLongWait';
 import { isSame, useModel } from '../ui/useModel';
 import { joinFacts, joinSentences } from '../words/format';
 import { gpusOf, loadOf } from '../words/load';
+import { sayParked } from '../words/parkWords';
 import { countRanks, poolState } from '../words/poolState';
 import { sayNotedWait, sayNotedWaitShortly } from '../words/waitWords';
 
@@ -181,7 +184,7 @@ function StatusText(props: IStatusTextProps): JSX.Element {
   const isWrong = state?.mood === 'error' || wait !== null;
   // A string: the button is drawn again only when there is something else to read.
   const load = useModel(model.telemetry, telemetry =>
-    pool.state === 'RUNNING' && !isStale
+    pool.state === 'RUNNING' && !isParked(pool) && !isStale
       ? joinFacts(loadOf(pool, model.allGpus, telemetry))
       : ''
   );
@@ -224,6 +227,10 @@ function countWaiting({ pending }: IQueueModel): string {
 
 /** What the numbers are, and what a click does. */
 function explain(pool: IPool, wait: INotedWait | null): string {
+  const open = trans.__('Click to show ranks and GPUs.');
+  if (isParked(pool)) {
+    return `${sayParked(pool, serverTime())}\n${open}`;
+  }
   const gpus = gpusOf(pool).length;
   const meaning =
     gpus > 1
@@ -235,5 +242,5 @@ function explain(pool: IPool, wait: INotedWait | null): string {
   const news = words
     ? joinSentences([words.head, words.rest])
     : pool.reason?.message;
-  return `${news ?? meaning}\n${trans.__('Click to show ranks and GPUs.')}`;
+  return `${news ?? meaning}\n${open}`;
 }

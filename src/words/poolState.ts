@@ -1,5 +1,6 @@
 import { deadRanks } from '../model/contract';
 import type { IPool, IRank } from '../model/contract';
+import { parkStage } from '../model/parking';
 import { serverTime } from '../model/serverTime';
 import { trans } from '../model/trans';
 import {
@@ -9,6 +10,7 @@ import {
   listRanks
 } from './format';
 import { sayLine } from './lineWords';
+import { sayStageShortly } from './parkWords';
 
 /** Seconds after which ranks that do not stop have their process group aborted. */
 const BEFORE_ABORT = 2;
@@ -41,9 +43,8 @@ export function poolState(
         words: trans.__('starting %1/%2', progress.ready, world_size)
       };
     case 'RUNNING':
-      return runningState(pool, silent);
     case 'SUSPENDED':
-      return { mood: 'idle', words: trans.__('parked') };
+      return runningState(pool, silent);
     case 'COMPLETING':
       return { mood: 'wait', words: trans.__('stopping') };
     case 'FAILED':
@@ -78,6 +79,10 @@ function runningState(pool: IPool, silent: number[]): IPoolState {
         listRanks(silent)
       )
     };
+  }
+  const stage = parkStage(pool);
+  if (stage) {
+    return { mood: 'wait', words: sayStageShortly(stage, pool) };
   }
   return pool.ranks.some(({ state }) => state === 'busy')
     ? { mood: 'busy', words: trans.__('busy') }

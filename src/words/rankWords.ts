@@ -1,4 +1,5 @@
 import type { IPool, IRank } from '../model/contract';
+import { isParked } from '../model/parking';
 import type { IRankReading } from '../model/reading';
 import { trans } from '../model/trans';
 import { isSilent, waitOf } from '../model/waiting';
@@ -19,11 +20,11 @@ export type Mood =
 /** What a pool does, as far as it changes what a rank does; one that is gone is no bad news in a pool that ends. */
 export type Phase = 'running' | 'parked' | 'ending';
 
-export function phaseOf({ state }: IPool): Phase {
-  return state === 'RUNNING'
-    ? 'running'
-    : state === 'SUSPENDED'
-      ? 'parked'
+export function phaseOf(pool: IPool): Phase {
+  return isParked(pool)
+    ? 'parked'
+    : pool.state === 'RUNNING'
+      ? 'running'
       : 'ending';
 }
 

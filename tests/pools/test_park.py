@@ -155,6 +155,25 @@ async def test_an_owner_that_ends_in_the_middle_leaves_a_pool_that_can_be_used(
         await first.zygotes.close()
 
 
+async def test_a_pool_that_could_not_be_parked_says_why_until_that_is_dismissed(
+    driver: FakeCuda, tmp_path: Path
+) -> None:
+    async with warm_manager() as manager:
+        pool = await start_pool(manager, tmp_path, num_ranks=2, park_after=3600.0)
+        driver.script("1 checkpoint fail 2")
+        await pool.parker.park()
+        with pytest.raises(DistError) as refused:
+            await pool.resizer.resize(1)
+        assert refused.value.code == "not_resized"
+        await done(pool)
+        assert pool.record.state is PoolState.RUNNING
+        assert pool.record.parking and pool.record.parking.failure
+        await pool.parker.resume()
+        assert pool.record.parking is None
+        await pool.resizer.resize(1)
+        await until(lambda: pool.record.world_size == 1 and not pool.record.resizing)
+
+
 async def test_a_parked_pool_that_is_stopped_or_loses_its_agent_leaves_nothing(
     driver: FakeCuda, tmp_path: Path
 ) -> None:

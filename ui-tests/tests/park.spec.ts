@@ -44,8 +44,10 @@ test('a pool is parked, its GPUs go to another one, and it comes back', async ({
   await panel.expectRunning(1);
   await goTo('one.ipynb');
   await panel.pool.getByRole('button', { name: 'Resume' }).click();
-  const waits = panel.pool.getByText(/^Resuming the pool\. .*GPU 1 is leased/);
-  await expect(waits).toContainText('#1 in line');
+  const waits = panel.pool.getByText(/^GPU 1 is leased/);
+  await expect(waits).toBeVisible();
+  await expect(panel.pool.getByText(/^#1 in line/)).toBeVisible();
+  await expect(panel.state('Waiting for GPUs')).toBeVisible();
   await show(panel.pool, 'park-waits-light');
   await panel.pool.getByRole('button', { name: 'Stay Parked' }).click();
   await expect(note).toBeVisible();

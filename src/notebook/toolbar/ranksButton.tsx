@@ -12,6 +12,7 @@ import {
   type IPool
 } from '../../model/contract';
 import { isPython } from '../../model/notebook';
+import { parkStage } from '../../model/parking';
 import type { IStartModel } from '../../model/startModel';
 import { CommandIDs, type IPoolsModel } from '../../model/tokens';
 import { trans } from '../../model/trans';
@@ -147,6 +148,9 @@ export class RanksButton extends ReactWidget {
       menu.addItem({ command: CommandIDs.startPool, args });
     } else {
       const args = { pool: pool.id };
+      if (parkStage(pool) === 'parked') {
+        menu.addItem({ command: CommandIDs.resumePool, args });
+      }
       menu.addItem({ command: CommandIDs.interruptRanks, args });
       if (deadRanks(pool).length > 0) {
         menu.addItem({
@@ -191,7 +195,7 @@ function count(pool: IPool | null, state: IPoolState | null): string {
   }
   return joinFacts([
     hasRanks(pool) ? trans.__('Ranks: %1', pool.world_size) : trans.__('Ranks'),
-    (pool.state !== 'RUNNING' || state.mood === 'error') && state.words
+    (state.mood === 'wait' || state.mood === 'error') && state.words
   ]);
 }
 

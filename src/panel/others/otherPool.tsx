@@ -4,14 +4,17 @@ import React from 'react';
 
 import { hasRanks } from '../../model/contract';
 import type { IPool } from '../../model/contract';
+import { isParked, parkStage } from '../../model/parking';
 import { serverTime } from '../../model/serverTime';
 import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs, LOAD } from '../../model/tokens';
 import { trans } from '../../model/trans';
+import { useNow } from '../../ui/clock';
 import { StatePill } from '../../ui/controls';
 import { openNotebook } from '../../ui/dialogs';
 import { useModel } from '../../ui/useModel';
 import { formatBytes, formatMoment, joinFacts } from '../../words/format';
+import { nameStage, sayParked } from '../../words/parkWords';
 import { countRanks } from '../../words/poolState';
 import { IdleNote } from '../pool/idleNote';
 import type { IPanelServices } from '../services';
@@ -81,15 +84,17 @@ export function OtherPool(props: Props): JSX.Element {
 }
 
 function State({ pool }: Props): JSX.Element {
+  const stage = parkStage(pool);
   switch (pool.state) {
     case 'RUNNING':
-      return pool.orphaned === null ? (
-        <StatePill kind="ok" label={trans.__('Running')} />
-      ) : (
-        <StatePill kind="error" label={trans.__('Orphaned')} />
-      );
     case 'SUSPENDED':
-      return <StatePill kind="wait" label={trans.__('Parked')} />;
+      return pool.orphaned !== null ? (
+        <StatePill kind="error" label={trans.__('Orphaned')} />
+      ) : stage ? (
+        <StatePill kind="wait" label={nameStage(stage)} />
+      ) : (
+        <StatePill kind="ok" label={trans.__('Running')} />
+      );
     case 'COMPLETING':
       return <StatePill kind="wait" label={trans.__('Stopping')} />;
     default:
@@ -97,13 +102,22 @@ function State({ pool }: Props): JSX.Element {
   }
 }
 
-/** `4 ranks · GPUs 0, 1 · 31.2 GiB`. */
-function What({ pool, model }: Props): JSX.Element {
+/** `4 ranks · GPUs 0, 1 · 31.2 GiB`; of one that is parked `4 ranks`, and since when. */
+function What(props: Props): JSX.Element {
+  const { pool, model } = props;
   const memory = useModel(model.telemetry, telemetry =>
     memoryOf(pool, telemetry)
   );
   const labels = pool.ranks.flatMap(({ gpu }) => (gpu ? [gpu.label] : []));
   const gpus = [...new Set(labels)];
+  if (isParked(pool)) {
+    return (
+      <>
+        {countRanks(pool.world_size)}
+        <Parked {...props} />
+      </>
+    );
+  }
   return (
     <>
       {joinFacts([
@@ -115,6 +129,10 @@ function What({ pool, model }: Props): JSX.Element {
       ])}
     </>
   );
+}
+
+function Parked({ pool, clock }: Props): JSX.Element {
+  return <p>{sayParked(pool, useNow(clock))}</p>;
 }
 
 /** What torch holds on GPUs; on the CPU, what the processes have. */

@@ -2,6 +2,7 @@ import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import type { IPool } from '../../model/contract';
+import { canPark, parkStage } from '../../model/parking';
 import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { useNow } from '../../ui/clock';
@@ -22,7 +23,9 @@ export function IdleNote(
     ...new Set(pool.ranks.flatMap(({ gpu }) => (gpu ? [gpu.label] : [])))
   ];
   const seconds = pool.idle_since === null ? 0 : now - pool.idle_since;
-  if (pool.state !== 'RUNNING' || !labels.length || !(seconds >= LONG)) {
+  const isOnGpus =
+    pool.state === 'RUNNING' && parkStage(pool) === null && labels.length > 0;
+  if (!isOnGpus || !(seconds >= LONG)) {
     return null;
   }
   return (
@@ -36,6 +39,19 @@ export function IdleNote(
           formatDuration(seconds)
         )}
       </span>
+      {canPark(pool) && (
+        <Button
+          small
+          title={trans.__(
+            'Give the GPUs to others, and keep the variables of the ranks.'
+          )}
+          onClick={() =>
+            void commands.execute(CommandIDs.parkPool, { pool: pool.id })
+          }
+        >
+          {trans.__('Park…')}
+        </Button>
+      )}
       <Button
         small
         title={trans.__(

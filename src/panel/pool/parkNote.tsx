@@ -2,90 +2,84 @@ import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import type { IPool } from '../../model/contract';
+import { parkStage } from '../../model/parking';
 import { serverTime } from '../../model/serverTime';
 import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { useNow } from '../../ui/clock';
 import { Note } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
-import { formatBytes, formatDuration } from '../../words/format';
+import { joinSentences } from '../../words/format';
 import { sayLine } from '../../words/lineWords';
+import { sayDeadParked, sayParked } from '../../words/parkWords';
 import type { IPanelServices } from '../services';
 
 /** A pool that is parked, or on its way there or back, or could not go. */
 export function ParkNote(
   props: IPanelServices & { pool: IPool }
 ): JSX.Element | null {
-  const { pool, current, commands } = props;
+  const { pool, model, current, commands } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);
-  const button = (label: string, command: string, isMain = false) => (
+  const stage = parkStage(pool);
+  const failure = pool.parking?.failure;
+  if (!stage && (!failure || pool.state !== 'RUNNING')) {
+    return null;
+  }
+  const button = (label: string, act: () => unknown, isMain = false) => (
     <Button
       small
       className={isMain ? 'jp-mod-primary' : undefined}
       disabled={isPending}
-      onClick={() => void commands.execute(command, { pool: pool.id })}
+      onClick={() => void act()}
     >
       {label}
     </Button>
   );
-  const { parking } = pool;
-  const resume = button(trans.__('Resume'), CommandIDs.resumePool, true);
-  if (parking && !parking.failure) {
-    const place = parking.line && sayLine(parking.line, serverTime());
-    return (
-      <Note>
-        <span>
-          {parking.resume
-            ? trans.__('Resuming the pool.')
-            : trans.__('Parking the pool.')}{' '}
-          {[parking.reason, place].filter(Boolean).join(' ')}
-        </span>
-        {parking.resume &&
-          pool.state === 'SUSPENDED' &&
-          button(trans.__('Stay Parked'), CommandIDs.parkPool)}
-      </Note>
-    );
-  }
-  const failure = parking?.failure && (
-    <Note kind="warn">
-      <p>{`${parking.failure.message} ${parking.failure.hint}`.trim()}</p>
-      {pool.state === 'SUSPENDED' ? resume : null}
-    </Note>
-  );
-  if (pool.state !== 'SUSPENDED') {
-    return failure || null;
-  }
+  const command = (id: string) => () => commands.execute(id, { pool: pool.id });
+  const dead = sayDeadParked(pool);
   return (
-    failure || (
-      <Note>
-        <ParkedSince {...props} />
-        {resume}
-      </Note>
-    )
+    <Note kind={failure || dead ? 'warn' : 'info'}>
+      {failure && <p>{`${failure.message} ${failure.hint}`.trim()}</p>}
+      {stage !== 'parked' && !failure && <Progress pool={pool} />}
+      {dead && <p>{dead}</p>}
+      {(stage === 'parked' || stage === 'waiting') && <Parked {...props} />}
+      {stage === 'parked'
+        ? button(trans.__('Resume'), command(CommandIDs.resumePool), true)
+        : stage === 'waiting'
+          ? button(trans.__('Stay Parked'), command(CommandIDs.parkPool))
+          : // A pool that is not parked forgets then what has failed.
+            failure && button(trans.__('Dismiss'), () => model.resume(pool.id))}
+    </Note>
   );
 }
 
-/** `Parked for 12 min: others can use GPUs 0, 1. 41 GiB are kept in memory. …` */
-function ParkedSince({
+/** What the server does or waits for, and the place in line. */
+function Progress({ pool }: { pool: IPool }): JSX.Element {
+  const { resume, reason = '', line } = pool.parking ?? {};
+  const now = resume
+    ? trans.__('Resuming the pool.')
+    : trans.__('Parking the pool.');
+  return (
+    <>
+      <p>{reason || now}</p>
+      {line && <p>{sayLine(line, serverTime())}</p>}
+    </>
+  );
+}
+
+function Parked({
   pool,
   clock
 }: IPanelServices & { pool: IPool }): JSX.Element {
-  const seconds = useNow(clock) - (pool.parked?.since ?? 0);
-  const labels = pool.ranks.flatMap(({ gpu }) => (gpu ? [gpu.label] : []));
-  const gpus = [...new Set(labels)];
+  const now = useNow(clock);
   return (
-    <span>
-      {trans._n(
-        'Parked for %2: others can use GPU %3.',
-        'Parked for %2: others can use GPUs %3.',
-        gpus.length,
-        formatDuration(seconds),
-        gpus.join(', ')
-      )}{' '}
-      {trans.__(
-        'This machine keeps %1 of them in memory. The next cell on ranks brings them back.',
-        formatBytes(pool.parked?.nbytes ?? 0)
-      )}
-    </span>
+    <p>
+      {joinSentences([
+        sayParked(pool, now),
+        parkStage(pool) === 'parked'
+          ? trans.__('The next cell on ranks resumes the pool.')
+          : ''
+      ])}
+    </p>
   );
 }

@@ -1,6 +1,7 @@
 import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
+import { hasRanks } from '../../model/contract';
 import type { IApiError, IPool } from '../../model/contract';
 import { trans } from '../../model/trans';
 import { useNow } from '../../ui/clock';
@@ -25,15 +26,15 @@ export function PoolView(services: IPanelServices): JSX.Element {
   const pool = useModel(services.current, ({ pool }) => pool);
   useModel(services.current, ({ error }) => error);
   // Above the tiles of ranks, but below the form, whose buttons it is about.
-  const isRunning = pool?.state === 'RUNNING';
+  const isThere = pool !== null && hasRanks(pool);
   return (
     <div ref={useFocusHandOff()} className="jp-dist-Contents">
       <ConnectionNote {...services} />
       {!useModel(services.model, hasNothingToShow) && (
         <>
-          {isRunning && <ErrorNote {...services} />}
+          {isThere && <ErrorNote {...services} />}
           <Content {...services} />
-          {!isRunning && <ErrorNote {...services} />}
+          {!isThere && <ErrorNote {...services} />}
           <AgentCalls {...services} />
         </>
       )}
@@ -118,7 +119,7 @@ function sayEnded(pool: IPool): string {
 /** What stands beside the section's title: `4 ranks · gloo · 12 min`. */
 export function PoolSummary(services: IPanelServices): JSX.Element | null {
   const pool = useModel(services.current, ({ pool }) => pool);
-  return pool?.state === 'RUNNING' ? (
+  return pool && hasRanks(pool) ? (
     <RunningSummary {...services} pool={pool} />
   ) : null;
 }

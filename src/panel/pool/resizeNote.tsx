@@ -1,8 +1,10 @@
 import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
+import { deadRanks } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import { countFree } from '../../model/gpuUse';
+import { canResize } from '../../model/parking';
 import { serverTime } from '../../model/serverTime';
 import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
@@ -72,5 +74,6 @@ function useGrowth({ pool, model }: IPanelServices & { pool: IPool }): number {
     countFree(gpus, telemetry)
   );
   const missing = (pool.wanted_ranks ?? 0) - pool.world_size;
-  return pool.state === 'RUNNING' ? Math.min(missing, free ?? 0) : 0;
+  const isOffered = canResize(pool) && !deadRanks(pool).length;
+  return isOffered ? Math.min(missing, free ?? 0) : 0;
 }

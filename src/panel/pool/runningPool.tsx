@@ -8,8 +8,9 @@ import {
 import type { LabIcon } from '@jupyterlab/ui-components';
 import React from 'react';
 
-import { deadRanks, isBusy } from '../../model/contract';
+import { deadRanks, hasRanks, isBusy } from '../../model/contract';
 import type { IPool } from '../../model/contract';
+import { isParked, parkStage } from '../../model/parking';
 import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { silentRanks } from '../../model/waiting';
@@ -22,6 +23,7 @@ import { useLongWait } from '../../ui/useLongWait';
 import { useModel } from '../../ui/useModel';
 import { formatBytes, joinFacts, namePid } from '../../words/format';
 import { sayNodes } from '../../words/nodeWords';
+import { nameStage, sayParkRule } from '../../words/parkWords';
 import {
   countDead,
   countSilent,
@@ -49,9 +51,10 @@ export function RunningPool(
   const { children, pool, model, current, commands, uiState } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);
   const isRunning = pool.state === 'RUNNING';
-  const isParked = pool.state === 'SUSPENDED';
+  const isThere = hasRanks(pool);
+  const stage = parkStage(pool);
   // Two notes would leave little room where they stay in sight.
-  const isDead = isRunning && deadRanks(pool).length > 0;
+  const isDead = isThere && deadRanks(pool).length > 0;
   const interruptedAt = useModel(model, model => model.interruptedAt(pool.id));
   const silent = useModel(
     model.telemetry,
@@ -78,18 +81,18 @@ export function RunningPool(
     <>
       <div className="jp-dist-PoolTop">
         <div className="jp-dist-StateLine">
-          {isRunning ? (
+          {isThere ? (
             interruptedAt !== null ? (
               <StatePill kind="wait" label={trans.__('Interrupting…')} />
             ) : isDead ? (
               <StatePill kind="error" label={countDead(pool)} />
             ) : silent > 0 ? (
               <StatePill kind="error" label={countSilent(silent)} />
+            ) : stage ? (
+              <StatePill kind="wait" label={nameStage(stage)} />
             ) : (
               <StatePill kind="ok" label={trans.__('Running')} />
             )
-          ) : isParked ? (
-            <StatePill kind="wait" label={trans.__('Parked')} />
           ) : pool.state === 'CONFIGURING' ? (
             <StatePill
               kind="wait"
@@ -106,13 +109,16 @@ export function RunningPool(
             label={trans.__('Menu of the pool')}
             open={place => openPoolMenu(props, pool.id, place)}
           />
-          {isRunning && <Activity {...props} interruptedAt={interruptedAt} />}
+          {isRunning && !isParked(pool) && (
+            <Activity {...props} interruptedAt={interruptedAt} />
+          )}
         </div>
         {children}
         {isRunning && <DeadRanks {...props} />}
         {!isDead && <WaitNote {...props} />}
       </div>
       {isDead && <WaitNote {...props} />}
+      <ParkNote {...props} />
       <PoolFacts {...props} />
       <div
         className="jp-dist-Actions"
@@ -130,22 +136,23 @@ export function RunningPool(
           CommandIDs.restartRanks,
           refreshIcon,
           trans.__('Restart…'),
-          trans.__('Replace all ranks; variables are lost.')
+          pool.state === 'SUSPENDED'
+            ? trans.__('Resume the pool first.')
+            : trans.__('Replace all ranks; variables are lost.')
         )}
         {button(
           CommandIDs.stopPool,
           closeIcon,
           trans.__('Stop…'),
           trans.__('End all ranks; variables are lost.'),
-          isRunning || isParked
+          isThere
         )}
       </div>
       <ResizeNote {...props} />
-      <ParkNote {...props} />
       <OtherUsers {...props} />
       <IdleNote {...props} />
       <RankList {...props} />
-      {isRunning && <LastLinesOfDead pool={pool} />}
+      {isThere && <LastLinesOfDead pool={pool} />}
       <Notices of={pool.id} notices={pool.notices} uiState={uiState} />
     </>
   );
@@ -161,7 +168,7 @@ function PoolFacts({ pool, model }: Props): JSX.Element {
       .map(({ rank }) => telemetry.rank(pool.id, rank).usage)
       .map(usage => (isOnGpus ? usage?.allocated : usage?.memory) ?? 0)
       .reduce((sum, bytes) => sum + bytes, 0);
-    return memory ? formatBytes(memory) : '';
+    return memory && !isParked(pool) ? formatBytes(memory) : '';
   });
   return (
     <p className="jp-dist-quiet">
@@ -171,7 +178,8 @@ function PoolFacts({ pool, model }: Props): JSX.Element {
         size &&
           (isOnGpus
             ? trans.__('%1 allocated', size)
-            : trans.__('%1 of memory', size))
+            : trans.__('%1 of memory', size)),
+        sayParkRule(pool)
       ])}
     </p>
   );

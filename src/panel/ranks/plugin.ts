@@ -8,7 +8,7 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { MessageLoop } from '@lumino/messaging';
 
-import { poolOf } from '../../model/contract';
+import { hasRanks, poolOf } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import { CommandIDs, ICurrentNotebook, IPoolsModel } from '../../model/tokens';
 import { trans } from '../../model/trans';
@@ -142,8 +142,13 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
       isVisible,
       isEnabled: args => {
         const found = find(args);
+        // The cell resumes a pool that is parked.
         return (
-          isAlive(found) && notebookOf(found.pool, model, tracker) !== null
+          found.pool !== null &&
+          hasRanks(found.pool) &&
+          found.rank !== null &&
+          found.rank.state !== 'dead' &&
+          notebookOf(found.pool, model, tracker) !== null
         );
       },
       execute: async args => {

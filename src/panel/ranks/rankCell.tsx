@@ -82,7 +82,12 @@ function describe(props: IRankProps): string {
     typeof memory !== 'number'
       ? ''
       : isOnGpu
-        ? trans.__('%1 allocated', formatBytes(memory))
+        ? phase === 'parked'
+          ? trans.__(
+              '%1 are kept in the memory of this machine.',
+              formatBytes(memory)
+            )
+          : trans.__('%1 allocated', formatBytes(memory))
         : trans.__('%1 of memory', formatBytes(memory)),
     rank.pid === null ? '' : namePid(rank.pid)
   ]

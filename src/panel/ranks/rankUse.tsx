@@ -9,15 +9,18 @@ import { useModel } from '../../ui/useModel';
 import { formatBytes, namePid } from '../../words/format';
 import type { IRankProps } from './rankTile';
 
-/** The load of a rank's GPU, or of its process on the CPU. */
-export function RankLoad(props: IRankProps): JSX.Element {
-  const { poolId, rank, span, telemetry } = props;
+/** The load of a rank's GPU, which is somebody else's while it is parked, or of its process on the CPU. */
+export function RankLoad(props: IRankProps): JSX.Element | null {
+  const { poolId, rank, phase, span, telemetry } = props;
   const curve = useModel(
     telemetry,
     telemetry => telemetry.rank(poolId, rank.rank).curve
   );
   const gpu = gpuOf(rank);
   const load = useModel(telemetry, () => loadOf(props));
+  if (gpu && phase === 'parked') {
+    return null;
+  }
   return (
     <div className="jp-dist-RankTile-load">
       {gpu ? (
@@ -53,7 +56,7 @@ export function RankLoad(props: IRankProps): JSX.Element {
 export function RankUse(
   props: IRankProps & { children: React.ReactNode }
 ): JSX.Element {
-  const { poolId, rank, telemetry, children } = props;
+  const { poolId, rank, phase, telemetry, children } = props;
   const usage = useModel(
     telemetry,
     telemetry => telemetry.rank(poolId, rank.rank).usage
@@ -61,7 +64,7 @@ export function RankUse(
   return (
     <div className="jp-dist-RankTile-use jp-dist-quiet">
       <span>
-        {usage && <Memory rank={rank} usage={usage} />}
+        {usage && <Memory rank={rank} phase={phase} usage={usage} />}
         {rank.pid !== null && <span>{namePid(rank.pid)}</span>}
       </span>
       {children}
@@ -74,18 +77,25 @@ export function gpuOf({ gpu, device }: IRank): IGpuRef | null {
   return device === 'cpu' ? null : gpu;
 }
 
-/** Percent of its GPU, or of one core; null if unknown. */
-export function loadOf({ poolId, rank, telemetry }: IRankProps): number | null {
+/** Percent of its GPU, or of one core; null if it is unknown, or the GPU's load is not its own. */
+export function loadOf(props: IRankProps): number | null {
+  const { poolId, rank, phase, telemetry } = props;
   const gpu = gpuOf(rank);
+  if (gpu && phase === 'parked') {
+    return null;
+  }
   const load = gpu
     ? telemetry.gpu(gpu.uuid).values.utilization
     : telemetry.rank(poolId, rank.rank).usage?.cpu;
   return load ?? null;
 }
 
+interface IMemoryProps extends Pick<IRankProps, 'rank' | 'phase'> {
+  usage: IUsage;
+}
+
 /** What torch has allocated on the GPU; on the CPU, the memory of the process. */
-function Memory(props: { rank: IRank; usage: IUsage }): JSX.Element | null {
-  const { rank, usage } = props;
+function Memory({ rank, phase, usage }: IMemoryProps): JSX.Element | null {
   const { memory, allocated, reserved } = usage;
   if (!gpuOf(rank)) {
     return memory === null ? null : (
@@ -104,7 +114,13 @@ function Memory(props: { rank: IRank; usage: IUsage }): JSX.Element | null {
   const used = formatBytes(allocated);
   const held = formatBytes(reserved ?? allocated);
   return (
-    <span title={trans.__('%1 allocated, %2 reserved by PyTorch', used, held)}>
+    <span
+      title={
+        phase === 'parked'
+          ? trans.__('%1 are kept in the memory of this machine.', used)
+          : trans.__('%1 allocated, %2 reserved by PyTorch', used, held)
+      }
+    >
       {used}
     </span>
   );

@@ -2,6 +2,7 @@ import { Button } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
 
 import type { IPool } from '../../model/contract';
+import { isParked } from '../../model/parking';
 import { trans } from '../../model/trans';
 import type { IVariables } from '../../model/variablesContract';
 import { ErrorWithRetry, Sentence } from '../../ui/controls';
@@ -15,11 +16,11 @@ import { VariableTable } from './variableTable';
 /** What the variables of the ranks are, and which are not the same on all of them. */
 export function VariablesSection(services: IPanelServices): JSX.Element {
   const pool = useModel(services.current, ({ pool }) => pool);
-  return pool?.state === 'RUNNING' ? (
+  return pool?.state === 'RUNNING' && !isParked(pool) ? (
     <Content {...services} pool={pool} />
   ) : (
     <p className="jp-dist-quiet">
-      {pool?.state === 'SUSPENDED'
+      {pool && isParked(pool)
         ? trans.__(
             'The pool is parked. Its variables are listed when it runs again.'
           )
