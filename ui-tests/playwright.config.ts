@@ -58,6 +58,7 @@ export default defineConfig({
             testMatch: [
               'screenshots.spec.ts',
               'sight.spec.ts',
+              'sightParked.spec.ts',
               'narrow.spec.ts',
               'newcomer.spec.ts',
               'queue.spec.ts',

@@ -45,7 +45,7 @@ export function sayStageShortly(stage: ParkStage, { parking }: IPool): string {
   }
 }
 
-/** `Parked for 12 min: others can use GPUs 0, 1. 41.0 GiB are kept in the memory of this machine.` */
+/** `Parked for 12 min: others can use GPUs 0, 1. Their contents (41.0 GiB) are kept in …` */
 export function sayParked(pool: IPool, now: number): string {
   const { since = now, nbytes = 0, leased = false } = pool.parked ?? {};
   const labels = pool.ranks.flatMap(({ gpu }) => (gpu ? [gpu.label] : []));
@@ -65,7 +65,10 @@ export function sayParked(pool: IPool, now: number): string {
           gpus.length,
           ...args
         ),
-    trans.__('%1 are kept in the memory of this machine.', formatBytes(nbytes))
+    trans.__(
+      'Their contents (%1) are kept in the memory of this machine.',
+      formatBytes(nbytes)
+    )
   ]);
 }
 

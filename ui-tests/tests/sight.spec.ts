@@ -1,88 +1,13 @@
 /*
  * What matters is in sight, in a panel of the least width and in a wider one. `make screenshots` draws each.
  */
-import type { Locator } from '@playwright/test';
-
-import { FAKE_GPUS_URL } from '../playwright.config';
 import { expectAccessibleInBothThemes } from './accessibility';
-import { draw, LOOK } from './pictures';
 import { PretendedPool } from './pretendedPool';
 import type { ISaid } from './pretendedPool';
+import { expectInSight, onEach, scrollBy, scrollers, SIGHT } from './sight';
 import { cancelJobs, expect, Panel, test } from './support';
 
-test.use({
-  ...LOOK,
-  deviceScaleFactor: 1,
-  baseURL: FAKE_GPUS_URL,
-  // The stream is to be caught before the page asks for it.
-  autoGoto: false,
-  // Nobody wants to wait for long here.
-  mockSettings: {
-    ...LOOK.mockSettings,
-    'jupyter-dist-server:plugin': { waitLimit: 1 }
-  }
-});
-
-const SCREENS = [
-  { width: 1280, height: 720, panel: 250 },
-  { width: 1920, height: 1080, panel: 360 }
-];
-
-/** What is in the panel, and whole. */
-async function expectInSight(panel: Panel, found: Locator): Promise<void> {
-  const inside = async () => {
-    const [outer, box] = await Promise.all([
-      panel.root.boundingBox(),
-      found.boundingBox()
-    ]);
-    return (
-      box !== null &&
-      outer !== null &&
-      box.y >= outer.y &&
-      box.y + box.height <= outer.y + outer.height &&
-      box.x >= outer.x &&
-      box.x + box.width <= outer.x + outer.width
-    );
-  };
-  await expect.poll(inside).toBe(true);
-}
-
-/** The parts of the panel that scroll. */
-function scrollers(panel: Panel): Promise<string[]> {
-  return panel.root.evaluate(root =>
-    [...root.querySelectorAll<HTMLElement>('*')]
-      .filter(
-        node =>
-          /auto|scroll/.test(getComputedStyle(node).overflowY) &&
-          node.scrollHeight > node.clientHeight
-      )
-      .map(({ className }) => className)
-  );
-}
-
-/** Scrolls the panel by as many pixels. */
-async function scrollBy(panel: Panel, pixels: number): Promise<void> {
-  await panel.root
-    .locator('.lm-AccordionPanel')
-    .evaluate((content, top) => content.scrollBy({ top }), pixels);
-}
-
-/** Does the same on each screen, and draws the panel as it is then. */
-async function onEach(
-  panel: Panel,
-  name: string,
-  look: () => Promise<void>
-): Promise<void> {
-  const { page } = panel;
-  for (const { panel: width, ...viewport } of SCREENS) {
-    await test.step(`${name}, ${width} pixels wide`, async () => {
-      await page.setViewportSize(viewport);
-      await page.sidebar.setWidth(width, 'left');
-      await look();
-      await draw(page, `sight-${name}-${width}`, panel.root);
-    });
-  }
-}
+test.use(SIGHT);
 
 test('what is wrong, and whom others wait for, is in sight', async ({
   page,
@@ -101,18 +26,25 @@ test('what is wrong, and whom others wait for, is in sight', async ({
   };
 
   const idle = { cell: 6 };
-  await onEach(panel, 'idle', async () => {
-    pretended.say(kernel, [idle, idle, idle, idle]);
-    await expectInSight(panel, panel.state('Running'));
-    await expectInSight(panel, panel.tile(3));
-    const bars = await panel.tiles.locator('.jp-dist-Meter').evaluateAll(bars =>
-      bars.map(bar => {
-        const tile = bar.closest('li')!.getBoundingClientRect();
-        return Math.round(bar.getBoundingClientRect().y - tile.y);
-      })
-    );
-    expect(new Set(bars).size).toBe(1);
-  });
+  await onEach(
+    panel,
+    'idle',
+    async () => {
+      pretended.say(kernel, [idle, idle, idle, idle]);
+      await expectInSight(panel, panel.state('Running'));
+      await expectInSight(panel, panel.tile(3));
+      const bars = await panel.tiles
+        .locator('.jp-dist-Meter')
+        .evaluateAll(bars =>
+          bars.map(bar => {
+            const tile = bar.closest('li')!.getBoundingClientRect();
+            return Math.round(bar.getBoundingClientRect().y - tile.y);
+          })
+        );
+      expect(new Set(bars).size).toBe(1);
+    },
+    false
+  );
 
   const dead: ISaid = {
     state: 'dead',
@@ -196,26 +128,33 @@ test('what is wrong, and whom others wait for, is in sight', async ({
     await expect(panel.tile(9)).toBeHidden();
   });
 
-  await onEach(panel, 'many', async () => {
-    pretended.say(
-      kernel,
-      Array.from({ length: 128 }, (_, rank) =>
-        rank === 77 ? dead : rank === 100 ? idle : waiting
-      )
-    );
-    await expect(panel.tiles).toHaveCount(128);
-    const box = await panel.pool
-      .getByRole('listbox', { name: 'Ranks' })
-      .boundingBox();
-    expect(box!.width).toBeLessThanOrEqual(360);
-    expect(box!.height).toBeLessThanOrEqual(300);
-    // Their numbers and shapes, too.
-    const spilt = await panel.tiles.evaluateAll(cells =>
-      cells
-        .filter(cell => cell.scrollHeight > cell.clientHeight)
-        .map(({ textContent }) => textContent)
-    );
-    expect(spilt).toEqual([]);
+  await onEach(panel, 'many', async width => {
+    const grid = panel.pool.getByRole('listbox', { name: 'Ranks' });
+    for (const others of [waiting, { state: 'busy', cell: 7 } as const]) {
+      pretended.say(
+        kernel,
+        Array.from({ length: 128 }, (_, rank) =>
+          rank === 77 ? dead : rank === 100 ? idle : others
+        )
+      );
+      await expect(panel.tiles).toHaveCount(128);
+      await expect(panel.pool.getByText('never joined')).toHaveCount(
+        others === waiting ? 1 : 0
+      );
+      const box = await grid.boundingBox();
+      expect(box!.width).toBeLessThanOrEqual(width);
+      expect(box!.height).toBeLessThanOrEqual(300);
+      // Their numbers and shapes, too.
+      const spilt = await panel.tiles.evaluateAll(cells =>
+        cells
+          .filter(cell => cell.scrollHeight > cell.clientHeight)
+          .map(({ textContent }) => textContent)
+      );
+      expect(spilt).toEqual([]);
+    }
+    // Without a hang, all of them and the dead one's button are in sight.
+    await expectInSight(panel, panel.button('Restart rank 77'));
+    await expectInSight(panel, grid);
   });
   await check();
 

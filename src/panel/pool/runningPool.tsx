@@ -179,7 +179,7 @@ function PoolFacts({ pool, model }: Props): JSX.Element {
           (isOnGpus
             ? trans.__('%1 allocated', size)
             : trans.__('%1 of memory', size)),
-        sayParkRule(pool)
+        parkStage(pool) === null && sayParkRule(pool)
       ])}
     </p>
   );

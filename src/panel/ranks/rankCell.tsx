@@ -84,7 +84,7 @@ function describe(props: IRankProps): string {
       : isOnGpu
         ? phase === 'parked'
           ? trans.__(
-              '%1 are kept in the memory of this machine.',
+              '%1, kept in the memory of this machine',
               formatBytes(memory)
             )
           : trans.__('%1 allocated', formatBytes(memory))

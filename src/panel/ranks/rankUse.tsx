@@ -117,7 +117,7 @@ function Memory({ rank, phase, usage }: IMemoryProps): JSX.Element | null {
     <span
       title={
         phase === 'parked'
-          ? trans.__('%1 are kept in the memory of this machine.', used)
+          ? trans.__('%1, kept in the memory of this machine', used)
           : trans.__('%1 allocated, %2 reserved by PyTorch', used, held)
       }
     >
