@@ -78,7 +78,8 @@ def _name(action: argparse.Action) -> str:
     elif action.nargs == argparse.REMAINDER:
         value = "COMMAND …"
     # In backticks, GitHub needs a backslash before a bar, which the site would show.
-    return f"<code>{value.replace('|', '&#124;')}</code>" if "|" in value else f"`{value}`"
+    name = str(value)
+    return f"<code>{name.replace('|', '&#124;')}</code>" if "|" in name else f"`{name}`"
 
 
 def _meaning(action: argparse.Action) -> str:
