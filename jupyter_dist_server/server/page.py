@@ -149,17 +149,21 @@ def _pool(pool: PoolRecord) -> str:
     dead = [rank.rank for rank in pool.ranks if rank.state == "dead"]
     busy = [rank for rank in pool.ranks if rank.state == "busy"]
     state = pool.state.value.lower()
-    if dead and pool.state == "RUNNING":
+    is_parked = pool.state == "SUSPENDED"
+    if dead and pool.state.has_ranks:
         state = f"rank{'s' * (len(dead) > 1)} {format_ranks(dead)} died"
     elif pool.state == "RUNNING":
         state = "busy" if busy else f"idle since {write_moment(max(r.since for r in pool.ranks))}"
+    elif is_parked:
+        state = f"parked since {write_moment(pool.parked.since)}" if pool.parked else "parked"
     cells = sorted({rank.cell for rank in busy if rank.cell is not None})
     facts = [
         f"{pool.world_size} rank{'s' * (pool.world_size != 1)}" if pool.world_size else "",
-        gpus_of(pool.ranks),
+        "" if is_parked else gpus_of(pool.ranks),
+        f"{format_bytes(pool.parked.nbytes)} in memory" if is_parked and pool.parked else "",
         f"cell {', '.join(f'[{cell}]' for cell in cells)}" if cells else "",
         f"started {write_moment(pool.started)}" if pool.started else "",
-        pool.progress.reason or "",
+        pool.progress.reason or (pool.parking.reason if pool.parking else ""),
     ]
     return _item(PurePosixPath(pool.name).name or pool.id, state, facts, bool(dead))
 

@@ -72,7 +72,7 @@ it('says what a parked pool keeps, and resumes it', () => {
   showPool({ state: 'SUSPENDED', parked });
   expect(pill()).toBe('Parked');
   expect(note()).toMatch(
-    /^Parked for \d+ d: others can use GPUs 0, 1\. Their contents \(41\.0 GiB\) are kept in the memory of this machine\. The next cell on ranks resumes the pool\.Resume$/
+    /^Parked for \d+ d: others can use GPUs 0, 1\. What was there \(41\.0 GiB\) is kept in the memory of this machine\. The next cell on ranks resumes the pool\.Resume$/
   );
   press('Resume');
   expect(executed).toEqual([{ id: CommandIDs.resumePool, pool: 'p1' }]);
@@ -186,7 +186,7 @@ it('shows a parked pool of another notebook without GPUs and their memory', () =
   showPool({ state: 'SUSPENDED', parked }, OtherPools, false);
   expect(pill()).toBe('Parked');
   expect(host.textContent).toMatch(
-    /2 ranksParked for \d+ d: others can use GPUs 0, 1\. Their contents \(41\.0 GiB\) are kept/
+    /2 ranksParked for \d+ d: others can use GPUs 0, 1\. What was there \(41\.0 GiB\) is kept/
   );
   showPool({ state: 'SUSPENDED', parked, orphaned: 9 }, OtherPools, false);
   expect(pill()).toBe('Orphaned');

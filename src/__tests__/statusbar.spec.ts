@@ -146,7 +146,7 @@ describe('StatusItem', () => {
     show({ pool: makeParkable({ state: 'SUSPENDED', parked }) });
     await until(() => button()?.textContent === '2 ranks · parked');
     expect(button()?.title).toMatch(
-      /^Parked for .* GPUs 0, 1\. Their contents \(41\.0 GiB\)/
+      /^Parked for .* GPUs 0, 1\. What was there \(41\.0 GiB\)/
     );
     const parking = makeParking({
       line: { place: 2, expected: null, certain: false }

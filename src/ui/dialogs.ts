@@ -112,7 +112,7 @@ export function askToPark(): Promise<boolean> {
   return ask(
     trans.__('Park the pool?'),
     trans.__(
-      'Others can use its GPUs then. The ranks keep their variables; what is on the GPUs moves to the memory of this machine. The next cell on ranks waits for the same GPUs.\n\nParking has been tested with a pretended driver only, never on a GPU: save what you cannot compute again.'
+      'Others can then use its GPUs. The ranks keep their variables; what is on the GPUs moves to the memory of this machine. The next cell on ranks waits for the same GPUs. Parking has only been tested with a simulated driver, never on a GPU: save what you cannot compute again.'
     ),
     trans.__('Park')
   );

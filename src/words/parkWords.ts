@@ -45,7 +45,7 @@ export function sayStageShortly(stage: ParkStage, { parking }: IPool): string {
   }
 }
 
-/** `Parked for 12 min: others can use GPUs 0, 1. Their contents (41.0 GiB) are kept in …` */
+/** `Parked for 12 min: others can use GPUs 0, 1. What was there (41.0 GiB) is kept in …` */
 export function sayParked(pool: IPool, now: number): string {
   const { since = now, nbytes = 0, leased = false } = pool.parked ?? {};
   const labels = pool.ranks.flatMap(({ gpu }) => (gpu ? [gpu.label] : []));
@@ -65,10 +65,12 @@ export function sayParked(pool: IPool, now: number): string {
           gpus.length,
           ...args
         ),
-    trans.__(
-      'Their contents (%1) are kept in the memory of this machine.',
-      formatBytes(nbytes)
-    )
+    nbytes > 0
+      ? trans.__(
+          'What was there (%1) is kept in the memory of this machine.',
+          formatBytes(nbytes)
+        )
+      : ''
   ]);
 }
 

@@ -17,12 +17,16 @@ from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.processes.control_groups import available_memory
 from jupyter_dist_server.common.protocol.agents.attachment import SERVER, Owner
 from jupyter_dist_server.common.protocol.pool_record import PoolState
+from jupyter_dist_server.gpus.gpu_state import GpuState
+from jupyter_dist_server.gpus.inventory import Inventory
 from jupyter_dist_server.gpus.telemetry import Telemetry
 from jupyter_dist_server.jobs.leases.lease import holders
 from jupyter_dist_server.pools.can_park import check_memory
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.pool_manager import PoolManager
+from jupyter_dist_server.pools.reports.rank_usage import RankUsage
 from jupyter_dist_server.server.gpus.prometheus import GpuCollector
+from jupyter_dist_server.server.page import html
 
 from ..fake_cuda.build import FakeCuda
 from ..fake_nvml.build import State
@@ -125,6 +129,13 @@ async def test_who_looks_at_the_machine_is_told(driver: FakeCuda, tmp_path: Path
         command += ["--json"]
         said = json.loads(await asyncio.to_thread(subprocess.check_output, command))
         assert [one["gpus"] for one in said["parked"]] == [NAMES[:2]]
+        page = html([pool.record], GpuState(Inventory()), {}, [])
+        assert "parked since" in page and "0 B in memory" in page and "GPUs 0, 1" not in page
+        usage = RankUsage(manager, interval=0.1)
+        usage.want()
+        await until(lambda: usage.latest.get(pool.record.id))
+        assert all(used and used.memory for used in usage.latest[pool.record.id])
+        await usage.close()
         (family,) = collector.collect()
         assert family.name == "jupyter_dist_pool_parked_bytes"
         assert [sample.labels["pool"] for sample in family.samples] == [pool.record.id]

@@ -35,7 +35,7 @@ test('what a parked pool keeps, and how it goes on, is in sight', async ({
     const note = panel.pool.getByText(
       /^Parked for 12 min: .*GPUs 0, 1, 2, 3\./
     );
-    await expect(note).toContainText('Their contents (125 GiB) are kept');
+    await expect(note).toContainText('What was there (125 GiB) is kept');
     await expectInSight(panel, note);
     await expectInSight(panel, panel.button('Resume'));
     await expectInSight(panel, panel.tile(3));

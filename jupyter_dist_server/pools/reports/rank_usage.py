@@ -19,7 +19,7 @@ from ...common.patience import patience
 from ...common.processes.process_memory import ProcessMemory
 from ...common.processes.process_ref import ProcessRef
 from ...common.protocol.jupyter_messages import Message
-from ...common.protocol.pool_record import PoolRecord, PoolState, RankRecord
+from ...common.protocol.pool_record import PoolRecord, RankRecord
 from ...common.protocol.ranks.collectives import UNCOUNTED
 from ...common.protocol.ranks.rank_messages import RankStatus, StatusRequest, Whereabouts
 from ...verdicts.explain_hang import explain
@@ -166,7 +166,7 @@ class RankUsage:
             await asyncio.sleep(self._interval)
 
     async def _look_at_all(self) -> None:
-        running = [p for p in self._manager.live() if p.record.state is PoolState.RUNNING]
+        running = [p for p in self._manager.live() if p.record.state.has_ranks]
         found = await asyncio.gather(*(self._look_at(pool) for pool in running))
         await self._forget({(p.record.id, p.record.generation) for p in running})
         latest = {pool.record.id: used for pool, used in zip(running, found, strict=True)}

@@ -17,7 +17,7 @@ from ....jobs.store.slurm_formats import write_moment, write_place
 from ....pools.discovery import Found
 
 NEVER_RUN = (
-    "Parking has been tested with a pretended driver only, never on a GPU: save what you cannot "
+    "Parking has only been tested with a simulated driver, never on a GPU: save what you cannot "
     "compute again."
 )
 
