@@ -17,6 +17,7 @@
 #   make demo-queue   shows the queue on four pretend GPUs, in a minute
 #   make demo-cluster   runs the quickstart on two hosts with Slurm and Ray; needs root, and what is installed of them
 #   make screenshots   takes the pictures in docs/images
+#   make animation   takes the README's moving picture
 #   make test-oldest   runs the tests in Python with the oldest versions allowed; needs Python 3.10
 #   make test-colab   installs the wheel in a running kernel with the releases of Colab's and Kaggle's images, and runs tests there
 #   make test-ipykernel   runs the tests of ranks with five other releases of ipykernel
@@ -64,7 +65,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help environment demo lab lab-fake fuzz gpu-test gpu-check ray-test test-hub test-libraries bench bench-peers bench-telemetry bench-front-end bench-cluster bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest test-colab test-ipykernel ui-test-oldest lint types py-test ts-test ui-test check-release wheel-test docs clean
+.PHONY: help environment demo lab lab-fake fuzz gpu-test gpu-check ray-test test-hub test-libraries bench bench-peers bench-telemetry bench-front-end bench-cluster bench-queue demo-queue demo-cluster screenshots animation test test-under-load chaos soak test-oldest test-colab test-ipykernel ui-test-oldest lint types py-test ts-test ui-test check-release wheel-test docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -195,6 +196,10 @@ bench-front-end: $(LINKED) $(UI_MODULES)
 screenshots: $(LINKED) $(UI_MODULES)
 	source tools/chromium.sh && cd ui-tests && jlpm screenshots
 
+animation: $(LINKED) $(UI_MODULES)
+	source tools/chromium.sh && cd ui-tests && jlpm animation
+	python -m tools.animation
+
 # Twine is no dependency of ours.
 check-release: $(INSTALLED) $(FRONT_END)
 	pip install -q --no-compile "twine==7.*"
@@ -262,4 +267,4 @@ $(LINKED): $(INSTALLED) | $(FRONT_END)
 	jupyter-builder develop --overwrite .
 	touch $@
 
-demo lab lab-fake ui-test bench-front-end screenshots: $(FRONT_END)
+demo lab lab-fake ui-test bench-front-end screenshots animation: $(FRONT_END)

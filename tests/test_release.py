@@ -21,7 +21,7 @@ CHANGELOG = """# Changelog
 
 ### Panel
 
-- First.
+- First: [how](docs/queue.md#how), [where](https://example.org).
 """
 PACKAGE = json.loads((ROOT / "package.json").read_text())
 SPEAK_OF_THE_REPOSITORY = [
@@ -34,7 +34,9 @@ SPEAK_OF_THE_REPOSITORY = [
 
 
 def test_the_notes_are_the_part_of_the_changelog() -> None:
-    assert notes(CHANGELOG, "0.1.0") == "### Panel\n\n- First.\n"
+    files = "https://github.com/jupyter-dist/jupyter-dist-server/blob/v0.1.0"
+    first = f"- First: [how]({files}/docs/queue.md#how), [where](https://example.org)."
+    assert notes(CHANGELOG, "0.1.0") == f"### Panel\n\n{first}\n"
 
 
 def test_a_version_without_a_date_or_a_part_is_refused() -> None:

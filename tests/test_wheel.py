@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from email.message import Message
 from pathlib import Path
@@ -75,6 +76,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def source(wheel: Path) -> Path:
+    """Return the source distribution, of which the wheel was built."""
+    (source,) = wheel.parent.glob("*.tar.gz")
+    return source
+
+
+@pytest.fixture(scope="module")
 def metadata(wheel: Path) -> Message:
     """Return what PyPI reads."""
     with zipfile.ZipFile(wheel) as file:
@@ -120,6 +128,24 @@ def test_the_wheel_holds_nothing_else(wheel: Path) -> None:
     parts = {part for name in names for part in name.split("/")}
     assert parts.isdisjoint({"node_modules", "src", "tests", "tools", "ui-tests"})
     assert not [name for name in names if name.endswith((".ts", ".tsx", ".tsbuildinfo"))]
+
+
+def test_the_source_distribution_has_all_sources_and_no_pictures(source: Path) -> None:
+    with tarfile.open(source) as file:
+        names = {member.name.partition("/")[2] for member in file if member.isfile()}
+    needed = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ("docs", "examples", "jupyter_dist_server", "schema", "src", "style", "tests")
+        for path in ROOT.glob(f"{folder}/**/*.*")
+        if path.suffix in {".c", ".css", ".ipynb", ".json", ".md", ".py", ".ts", ".tsx", ".yaml"}
+        and "/." not in path.as_posix().removeprefix(ROOT.as_posix())
+    }
+    at_the_top = {"CHANGELOG.md", "LICENSE", "README.md", "package.json", "yarn.lock"}
+    assert needed | at_the_top <= names, sorted((needed | at_the_top) - names)
+    outside = ("docs/images/", "ui-tests/", ".github/", "node_modules/")
+    assert not [name for name in names if name.startswith(outside)]
+    assert {Path(name).suffix for name in names}.isdisjoint({".gif", ".png", ".webp"})
+    assert source.stat().st_size < 3_000_000
 
 
 def test_the_metadata_is_that_of_package_json(metadata: Message) -> None:

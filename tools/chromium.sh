@@ -1,4 +1,4 @@
-# Sourced before the browser tests: finds Chromium, and installs it where it is missing.
+# Sourced before the browser tests: finds Chromium, and installs it where it is missing, with the fonts of the pictures.
 # CHROMIUM_PATH names the executable; unset, Playwright uses its own.
 
 find_chromium() {
@@ -7,7 +7,7 @@ find_chromium() {
 
 CHROMIUM_PATH=${CHROMIUM_PATH:-$(find_chromium || true)}
 if [ -z "$CHROMIUM_PATH" ] && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
-  apt-get update -q && apt-get install -qy --no-install-recommends chromium || exit 1
+  apt-get update -q && apt-get install -qy --no-install-recommends chromium fonts-dejavu-core fonts-liberation || exit 1
   CHROMIUM_PATH=$(find_chromium)
 fi
 if [ -n "$CHROMIUM_PATH" ]; then

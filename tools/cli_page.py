@@ -77,7 +77,9 @@ def _name(action: argparse.Action) -> str:
         value = ", ".join(action.option_strings) + ("" if action.nargs == 0 else f" {value}")
     elif action.nargs == argparse.REMAINDER:
         value = "COMMAND …"
-    return f"`{value}`".replace("|", "\\|")
+    # In backticks, GitHub needs a backslash before a bar, which the site would show.
+    name = str(value)
+    return f"<code>{name.replace('|', '&#124;')}</code>" if "|" in name else f"`{name}`"
 
 
 def _meaning(action: argparse.Action) -> str:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = json.loads((ROOT / "package.json").read_text())
 
 
 def notes(changelog: str, version: str, draft: bool = False) -> str:
@@ -32,7 +33,9 @@ def notes(changelog: str, version: str, draft: bool = False) -> str:
             continue
         if not draft and not re.fullmatch(r"\d{4}-\d\d-\d\d", date.strip()):
             raise ValueError(f"CHANGELOG.md says that {version} is {date.strip()}: write its date.")
-        return text.strip() + "\n"
+        # A release's page on GitHub is in no folder of the repository, so that its links are whole.
+        files = f"{PACKAGE['repository']['url'].removesuffix('.git')}/blob/v{version}/"
+        return re.sub(r"\]\((?![a-z]+:|#)", f"]({files}", text.strip()) + "\n"
     raise ValueError(f"CHANGELOG.md has no part '## [{version}] – DATE'.")
 
 
@@ -41,9 +44,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draft", action="store_true", help="do not ask for a date")
     options = parser.parse_args()
-    version = json.loads((ROOT / "package.json").read_text())["version"]
     try:
-        print(notes((ROOT / "CHANGELOG.md").read_text(), version, options.draft), end="")
+        text = (ROOT / "CHANGELOG.md").read_text()
+        print(notes(text, PACKAGE["version"], options.draft), end="")
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1

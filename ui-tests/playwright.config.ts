@@ -41,13 +41,18 @@ export default defineConfig({
   projects: [
     {
       name: 'tests',
-      testIgnore: ['screenshots.spec.ts', 'restart.spec.ts']
+      testIgnore: [
+        'animation.spec.ts',
+        'screenshots.spec.ts',
+        'restart.spec.ts'
+      ]
     },
     // In a process of its own: Galata keeps the base URL of the first page that a process sees.
     { name: 'prefix', testMatch: 'restart.spec.ts' },
-    // Only on demand: `jlpm screenshots` draws the pictures of the documentation anew.
+    // Only on demand: `make screenshots animation` draws the pictures of the documentation anew.
     ...(process.env.JUPYTER_DIST_SCREENSHOTS
       ? [
+          { name: 'animation', testMatch: 'animation.spec.ts' },
           {
             name: 'screenshots',
             testMatch: [

@@ -24,7 +24,7 @@ class Activity:
         old, self._watcher = self._watcher, new
         if old:
             await old.close()
-        await new.ready(self._living())
+        await new.ready(rank for rank in self._living() if rank < new.world_size)
 
     async def catch_up(self) -> None:
         """Ask the ranks of a pool that was found running: their cells may have begun long ago."""

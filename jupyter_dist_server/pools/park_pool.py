@@ -61,14 +61,15 @@ class Parker:
     _agent: PoolAgent
     _tasks: Tasks
     _task: asyncio.Task[None] | None = None
-    _in_line: bool = False
+    _waits: bool = False
+    """Whether the pool, as it is being resumed, has no GPUs yet."""
 
     async def park(self) -> None:
         """Begin to park the pool, after the cell that runs; stop it from waiting to be resumed.
 
         Raises `DistError` if it cannot be parked.
         """
-        if self._in_line and self._task:
+        if self._waits and self._task:
             self._task.cancel()
             await asyncio.wait([self._task])
         record = self._pool.record
@@ -85,6 +86,7 @@ class Parker:
             await asyncio.wait([self._task])
         record = self._pool.record
         if record.parked and not self._is_resuming:
+            self._waits = not record.parked.leased
             self._begin(True, self._resume())
         elif record.parking and record.parking.failure:
             self._pool.change(parking=None)
@@ -145,6 +147,7 @@ class Parker:
                 self._tell(f"{format_bytes(nbytes)} are moved to the host's memory.")
                 parked = Parked(time.time(), nbytes)
                 await self._note(parked)
+                await self._leave(ranks)
                 for step in ("lock", "checkpoint"):
                     for rank, said in (await self._failed(ranks, step, parked)).items():
                         raise _cannot(rank, said.failure)
@@ -157,15 +160,23 @@ class Parker:
 
     async def _unload(self, ranks: RankConnection) -> int:
         """Have ranks free what they can; return how much is left on their GPUs."""
-        limit = patience.driver
-        replies = await ranks.request(UnloadRequest(), UnloadReply, timeout=limit)
-        for rank in range(ranks.world_size):
-            said = replies.get(rank, UnloadReply(failure=f"It did not answer within {limit:g} s."))
-            if said.failure:
-                raise _cannot(rank, said.failure)
-        if wrapped := sorted(set().union(*(reply.wrapped for reply in replies.values()))):
+        return sum(reply.nbytes for reply in await self._get_ready(ranks, UnloadRequest()))
+
+    async def _leave(self, ranks: RankConnection) -> None:
+        """Have ranks leave a process group on NCCL, and name the models that have it."""
+        replies = await self._get_ready(ranks, UnloadRequest(leave=True))
+        if wrapped := sorted(set().union(*(reply.wrapped for reply in replies))):
             self._pool.set_notice(_wrapped_models(wrapped), True)
-        return sum(reply.nbytes for reply in replies.values())
+
+    async def _get_ready(self, ranks: RankConnection, request: UnloadRequest) -> list[UnloadReply]:
+        limit = patience.driver
+        replies = await ranks.request(request, UnloadReply, timeout=limit)
+        silent = UnloadReply(failure=f"It did not answer within {limit:g} s.")
+        said = [replies.get(rank, silent) for rank in range(ranks.world_size)]
+        for rank, reply in enumerate(said):
+            if reply.failure:
+                raise _cannot(rank, reply.failure)
+        return said
 
     async def _undo(self, why: DistError) -> None:
         """Let ranks use their GPUs again, after a step has failed; end those that cannot."""
@@ -184,6 +195,7 @@ class Parker:
         assert parked
         if not parked.leased:  # or whoever had it parked, or resumed it, has ended meanwhile
             allocation = await self._wait_for_gpus()
+            self._waits = False
             with contextlib.closing(allocation):
                 await self._hand_over(allocation)
         self._tell(f"{format_bytes(parked.nbytes)} are moved to the GPUs.")
@@ -217,13 +229,10 @@ class Parker:
         record = self._pool.record
         pool = await asyncio.to_thread(read_config, Path(record.folder))
         allocator = Allocator(request_again(pool, record), record)
-        self._in_line = True
         try:
             return await allocator.now()
         except GpusTaken:
             return await allocator.in_line(self._tell)
-        finally:
-            self._in_line = False
 
     async def _hand_over(self, allocation: Allocation) -> None:
         folder = Path(self._pool.record.folder)

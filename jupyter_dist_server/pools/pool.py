@@ -229,13 +229,16 @@ class Pool(LiveRecord):
             self._cancelled = True  # another client has just stopped it
 
     async def _wait_until_running(self) -> Reason | None:
-        while not self.agent.ranks_have_started():
-            if (left := self._deadline - time.monotonic()) <= 0:
-                return self.agent.why_late(self._timeout)
-            await any_of(self._changed, self._link.closed, self._ending, within=left)
-            if self._link.closed.is_set() or self._ending.is_set():
-                return await self._unexpected_end()
-        await self._begin_to_watch()
+        watched = -1
+        while watched != self.record.generation:  # it may be resized as we adopt it
+            while not self.agent.ranks_have_started():
+                if (left := self._deadline - time.monotonic()) <= 0:
+                    return self.agent.why_late(self._timeout)
+                await any_of(self._changed, self._link.closed, self._ending, within=left)
+                if self._link.closed.is_set() or self._ending.is_set():
+                    return await self._unexpected_end()
+            watched = self.record.generation
+            await self._begin_to_watch()
         if not self._cancelled:
             if self._idleness and not self._launch:  # what its ranks have done is not known yet
                 self._idleness.note_use(time.time())
@@ -289,8 +292,9 @@ class Pool(LiveRecord):
             self._tasks.add(self._finish_restart())
 
     async def _finish_restart(self) -> None:
+        generation = self.record.generation
         await self._begin_to_watch()
-        if self.record.state is PoolState.CONFIGURING:
+        if self.record.state is PoolState.CONFIGURING and generation == self.record.generation:
             self.change(state=self._running_state)
 
     @property

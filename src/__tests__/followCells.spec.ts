@@ -47,11 +47,12 @@ async function setUp() {
   const line = makeConnection('line');
   kernel.clone.mockReturnValue(line);
   const saveState = new Signal<object, string>({});
+  const setPrompt = jest.fn();
   const panel = {
     isDisposed: false,
     disposed: new Signal<object, void>({}),
     context: { model, ready: Promise.resolve(), saveState },
-    content: { model, widgets: [] },
+    content: { model, widgets: [{ model: cell, setPrompt }] },
     sessionContext: { session: { kernel } }
   };
   const tracker = {
@@ -89,7 +90,7 @@ async function setUp() {
   const idle = { execution_state: 'idle' };
   const texts = () => cell.outputs.toJSON().map(({ text }) => text);
   return {
-    ...{ model, cell, kernel, line, saveState, idle },
+    ...{ model, cell, kernel, line, saveState, idle, setPrompt },
     ...{ answer, publish, say, texts }
   };
 }
@@ -139,6 +140,15 @@ describe('A cell that ran when the page was loaded', () => {
     expect(line.sent()).toHaveLength(4);
     answer({ outputs: outputs as never, running: false, execution_count: 7 });
     expect(texts()).toEqual(['all']);
+  });
+
+  it('has a star in its prompt until it ends, also where cells have no state', async () => {
+    const { answer, setPrompt, publish, line, idle } = await setUp();
+    answer({ execution_count: 7 });
+    expect(setPrompt.mock.calls).toEqual([['*']]);
+    publish(line, 'status', idle);
+    answer({ running: false, execution_count: 7 });
+    expect(setPrompt.mock.calls).toEqual([['*'], ['7']]);
   });
 
   it('keeps what this page has seen of it if the kernel has kept less', async () => {

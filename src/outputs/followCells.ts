@@ -157,6 +157,11 @@ export class FollowCells {
     const writers = model && writersOf(model);
     writers?.take(code.id);
     const running = new RunningCell(code, shown);
+    const cell = this._panel.content.widgets.find(
+      ({ model }) => model === code
+    );
+    // In JupyterLab 4.2 a cell has no state, but its prompt.
+    cell?.setPrompt('*');
     const input = new FollowedInput(this._panel, code, value =>
       this._line.reply(value)
     );
@@ -166,6 +171,7 @@ export class FollowCells {
       this._codes.delete(request);
       input.show(null);
       change(() => running.end());
+      cell?.setPrompt(`${code.executionCount ?? ''}`);
       writers?.leave(code.id);
       this._line.settle();
     };

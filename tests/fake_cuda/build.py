@@ -20,6 +20,7 @@ class FakeCuda:
     def __init__(self, folder: Path, *, old: bool = False) -> None:
         self.folder = folder
         self._script, self._log = folder / "script", folder / "log"
+        self._read = 0
         options = ["-DOLD"] if old else []
         command = ["cc", *FLAGS, *options, "-o", str(folder / DRIVER), str(SOURCE)]
         subprocess.run(command, check=True)
@@ -43,8 +44,8 @@ class FakeCuda:
 
     def calls(self) -> list[str]:
         """Return the calls since the last time, as ``RANK CALL RESULT STATE``, sorted by rank."""
-        if not self._log.exists():
-            return []
-        taken = self._log.rename(self._log.with_suffix(".taken"))  # others may just write
-        lines = taken.read_text().splitlines()
+        log = self._log.read_bytes() if self._log.exists() else b""
+        whole = log.rfind(b"\n") + 1  # others may just write
+        lines = log[self._read : whole].decode().splitlines()
+        self._read = whole
         return sorted(lines, key=lambda line: line.split()[0])

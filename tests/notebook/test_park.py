@@ -206,6 +206,18 @@ def test_other_pools_are_refused(kernel: Notebook, gpus: State) -> None:
     kernel.ok("%dist_shutdown")
     kernel.ok("%dist_init -n 1 --park-after 20m")
     gpus.update(**{"0.process": [f"{os.getpid()},1024,50"]})
-    assert f"GPU 0 is also used by pytest, pid {os.getpid()}" in kernel.fails("%dist_park")
+    name = psutil.Process().name()
+    assert f"GPU 0 is also used by {name}, pid {os.getpid()}" in kernel.fails("%dist_park")
     gpus.update(**{"0.process": None})
+    kernel.ok("%dist_shutdown")
+
+
+def test_ranks_that_share_a_gpu(kernel: Notebook, driver: FakeCuda) -> None:
+    driver.script()
+    kernel.ok("%dist_init -n 2 --gpu-ids 3 --park-after 20m")
+    kernel.ok("%%distributed\nkept = rank + 10")
+    assert leased() == [3]
+    kernel.ok("%dist_park")
+    assert leased() == []
+    assert said(kernel, SUM)[-2:] == FINE
     kernel.ok("%dist_shutdown")

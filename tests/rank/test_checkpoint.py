@@ -47,8 +47,25 @@ def test_a_step_that_is_done_is_not_done_again(driver: FakeCuda, tmp_path: Path)
     undone = take(tmp_path, driver, "restore", "unlock", "lock", "lock", "restore", "unlock")
     assert undone == [[FINE] * 6, "RUNNING"]
     assert driver.calls() == ["3 lock 0 1", "3 unlock 0 0"]
-    again = take(tmp_path, driver, "lock", "checkpoint", "checkpoint", "unlock")
-    assert again == [[FINE] * 4, "CHECKPOINTED"], "it is not unlocked without its memory"
+    again = take(tmp_path, driver, "lock", "checkpoint", "checkpoint", "lock")
+    assert again == [[FINE] * 4, "CHECKPOINTED"]
+
+
+def test_a_step_out_of_order_is_refused(driver: FakeCuda, tmp_path: Path) -> None:
+    """It must not seem to have its memory in the host's, or on its GPU."""
+    early = ["The driver cannot checkpoint a process that is RUNNING.", False]
+    assert take(tmp_path, driver, "checkpoint") == [[early], "RUNNING"]
+    early = ["The driver cannot unlock a process that is CHECKPOINTED.", False]
+    assert take(tmp_path, driver, "lock", "checkpoint", "unlock") == [
+        [FINE, FINE, early],
+        "CHECKPOINTED",
+    ]
+
+
+def test_a_kernel_that_never_ends(driver: FakeCuda, tmp_path: Path) -> None:
+    driver.script("* lock fail 600")
+    busy = ["Its GPU still runs what was launched on it.", False]
+    assert take(tmp_path, driver, "lock") == [[busy], "RUNNING"]
 
 
 @pytest.mark.parametrize("place", range(4))

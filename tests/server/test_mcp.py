@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ..bad_fields import BAD_FIELDS
 from ..jobs.queue_driver import JDIST
 from ..server_driver import Server
 from ..waiting import PATIENCE, wait_for
@@ -101,6 +102,49 @@ def test_what_is_no_message_is_refused(client: Client, body: Any, code: int) -> 
 def test_wrong_arguments_are_refused(client: Client, tool: str, given: Any, words: str) -> None:
     said = send(client, "tools/call", {"name": tool, "arguments": given})
     assert said["error"]["code"] == -32602 and words in said["error"]["message"]
+
+
+RANKS: list[Any] = [[10**400], [None], ["0"], [{}]]
+COMMANDS: list[Any] = [[], [1], ["\0"], ["\ud800"], ["x"] * 10**5]
+HOSTILE: dict[str, list[Any]] = {
+    "start_pool": [{name: value} for name, values in BAD_FIELDS.items() for value in values],
+    "pool": [{"pool": id} for id in ("ü", "٣", "p" * 100_000, "\0", "\ud800", "", "-")],
+    "job_log": [{"job": job} for job in ("ü", "٣", "1" * 5000, "../1")],
+    "interrupt": [{"pool": "p-0", "ranks": ranks} for ranks in RANKS],
+    "cell_output": [{"run": run, "rank": 10**400} for run in ("", "\ud800", "run-1")],
+    "plan_job": [{"command": command} for command in COMMANDS],
+    "run_on_ranks": [{"pool": "p-0", "code": code} for code in ("\0", "\ud800", "x" * 10**5)],
+    "pools": [[1], 5, "x", True],
+    "__class__": [{}],
+    "pools\0": [{}],
+}
+
+
+def test_hostile_arguments_are_refused(client: Client) -> None:
+    """The same values as over REST, and more."""
+    for name, values in HOSTILE.items():
+        for given in values:
+            answer = send(client, "tools/call", {"name": name, "arguments": given})
+            assert "error" in answer or answer["result"]["isError"], (name, str(given)[:200])
+            said = json.dumps(answer)
+            assert "Internal Server Error" not in said and len(said) < 200_000, said
+
+
+@pytest.mark.parametrize("told", [5, True, [], "elicitation", {"elicitation": 5}, None])
+def test_what_a_client_tells_of_itself_may_be_anything(client: Client, told: Any) -> None:
+    call = {"name": "stop_pool", "arguments": {"pool": "p-0", "version": "1"}}
+    for meta in (told, {f"{META}clientCapabilities": told}, {f"{META}clientInfo": told}):
+        assert send(client, "tools/call", call | {"_meta": meta})["result"]
+    for about in (told, {"title": told}, {"name": told}):
+        params = {"clientInfo": about, "protocolVersion": told}
+        assert send(client, "initialize", params)["result"]["serverInfo"]
+
+
+@pytest.mark.parametrize("depth", [40, 100_000])
+def test_a_message_that_is_nested_deeply_is_refused(client: Client, depth: int) -> None:
+    body = b'{"jsonrpc": "2.0", "id": 1, "params": ' + b"[" * depth + b"]" * depth + b"}"
+    said = client.raw("POST", "jupyter-dist/mcp", body=body).body
+    assert "more than 32 levels of nesting" in said["error"]["message"]
 
 
 def test_who_is_nobody_has_no_tools(server: Server) -> None:

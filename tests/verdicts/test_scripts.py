@@ -229,8 +229,8 @@ def test_the_log_says_why_ranks_wait_and_that_they_go_on(machine: Queue) -> None
 def test_a_job_that_its_time_limit_ends_says_why_its_ranks_waited(machine: Queue) -> None:
     job = start(machine, SLEEPS, "-t", "10")
     until([job], WAITS)
-    # The last look is 10 s before the end; by then they have waited for 10 s.
-    seconds = round(time.time() - machine.show(job)["started"]) + 25
+    # It looks each 10 s, and last 10 s before the end, when two looks must lie 10 s apart.
+    seconds = round(time.time() - machine.show(job)["started"]) + 45
     machine.run("update", job, "--time", f"{seconds // 60}:{seconds % 60:02}")
     told = machine.ended(job)
     assert told["state"] == "TIMEOUT"

@@ -70,6 +70,7 @@ graph.replay()
 dist.all_reduce(x)
 print("kept", int(kept.sum(dtype=torch.int64)) == before, float(y[0]) == 42.0)
 """
+_ENDLESS = "\ntorch.cuda._sleep(1 << 38)  # cycles: more than two minutes"
 _WHY = re.compile(r"^.*Rank 1 has not begun it.*$", re.MULTILINE)
 
 
@@ -254,7 +255,25 @@ def park(machine: Machine) -> Figures:
         resumed = notebook.ok("%dist_resume", timeout=CELL)
         kept = notebook.ok(f"%%distributed{_STILL_KEPT}", timeout=CELL).text
         holds("kept True True" in kept, f"What was on the GPU is not the same: {kept}")
+        notebook.ok(f"%%distributed{_ENDLESS}", timeout=CELL)
+        busy = notebook.fails("%dist_park", timeout=CELL)
+        holds("still runs what was launched on it" in busy, f"Refused with: {busy}")
+        notebook.ok("%dist_shutdown", timeout=CELL)
+        _park_two(notebook)
     return {
         "park 30 % of the GPU's memory": f"{parked.seconds:.1f} s",
         "resume": f"{resumed.seconds:.1f} s",
     }
+
+
+def _park_two(notebook: Notebook) -> None:
+    """Park two ranks that share a GPU, by gloo."""
+    notebook.ok("%dist_init -n 2 --gpu-ids 0 --park-after 1:00:00", timeout=CELL)
+    notebook.ok(
+        "%%distributed\nx = torch.full((1 << 28,), float(rank), device=device)", timeout=CELL
+    )
+    notebook.ok("%dist_park", timeout=CELL)
+    kept = notebook.ok(
+        "%%distributed\nprint('kept', bool((x == rank).all()))\ndist.barrier()", timeout=CELL
+    ).text
+    holds(kept.count("kept True") == 2, f"What was on the GPU is not the same: {kept}")

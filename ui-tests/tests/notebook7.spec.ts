@@ -1,13 +1,21 @@
 import { expect, test } from '@playwright/test';
+import type { Locator, Page } from '@playwright/test';
+
+import { variable } from './support';
 
 const CELLS = ['%load_ext jupyter_dist_server', '%%distributed\nprint(rank)'];
+const START = '%load_ext jupyter_dist_server\n%dist_init -n 2';
 
-test('in Notebook 7 too: the panel, the toolbar and cells on ranks', async ({
-  page
-}) => {
+/** Opens a new notebook with these cells; answers its cells. */
+async function open(
+  page: Page,
+  name: string,
+  sources: string[]
+): Promise<Locator> {
   const content = {
-    cells: CELLS.map(source => ({
+    cells: sources.map((source, index) => ({
       cell_type: 'code',
+      id: `cell-${index}`,
       source,
       metadata: {},
       outputs: [],
@@ -15,13 +23,37 @@ test('in Notebook 7 too: the panel, the toolbar and cells on ranks', async ({
     })),
     metadata: { kernelspec: { name: 'python3', display_name: 'Python 3' } },
     nbformat: 4,
-    nbformat_minor: 4
+    nbformat_minor: 5
   };
-  const answer = await page.request.put('api/contents/seven.ipynb', {
+  const answer = await page.request.put(`api/contents/${name}`, {
     data: { type: 'notebook', format: 'json', content }
   });
   expect(answer.ok()).toBe(true);
-  await page.goto('notebooks/seven.ipynb');
+  await page.goto(`notebooks/${name}`);
+  return page.locator('.jp-Notebook .jp-CodeCell');
+}
+
+/** Runs the first cells, one after the other. */
+async function run(page: Page, cells: Locator, count: number): Promise<void> {
+  await cells.first().locator('.cm-content').click();
+  for (let index = 0; index < count; index++) {
+    await page.keyboard.press('Shift+Enter');
+  }
+}
+
+test.afterEach(async ({ page }) => {
+  const answer = await page.request.get('api/sessions');
+  for (const { id, path } of await answer.json()) {
+    if (path.startsWith('seven')) {
+      await page.request.delete(`api/sessions/${id}`);
+    }
+  }
+});
+
+test('in Notebook 7 too: the panel, the toolbar and cells on ranks', async ({
+  page
+}) => {
+  const cells = await open(page, 'seven.ipynb', CELLS);
 
   const ranks = page.getByRole('button', { name: /^Ranks: / });
   await ranks.click();
@@ -33,11 +65,7 @@ test('in Notebook 7 too: the panel, the toolbar and cells on ranks', async ({
   await panel.getByRole('button', { name: 'Start', exact: true }).click();
   await expect(ranks).toHaveText('Ranks: 2');
 
-  const cells = page.locator('.jp-Notebook .jp-CodeCell');
-  await cells.first().locator('.cm-content').click();
-  for (const _ of CELLS) {
-    await page.keyboard.press('Shift+Enter');
-  }
+  await run(page, cells, CELLS.length);
   const output = cells.nth(1).locator('.jp-Cell-outputArea');
   await expect(output).toContainText(/0[^]*1/);
 
@@ -80,4 +108,84 @@ test('in Notebook 7 too: the panel, the toolbar and cells on ranks', async ({
     .getByRole('button', { name: 'Stop', exact: true })
     .click();
   await expect(ranks).toHaveText('Ranks: 0');
+});
+
+/** A cell that goes on once a file is there. */
+const waiting = (file: string) => `import os, time
+print('first')
+while not os.path.exists('${file}'):
+    time.sleep(0.05)
+print('last')`;
+
+test('in Notebook 7 too: cells that run go on showing what they do after a reload', async ({
+  page
+}) => {
+  const cells = await open(page, 'sevenLive.ipynb', [
+    START,
+    waiting('sevenPlain'),
+    `%%distributed\n${waiting('sevenRanks')}`
+  ]);
+  const output = (index: number) => cells.nth(index).locator('.jp-OutputArea');
+  const write = async (name: string) => {
+    const answer = await page.request.put(`api/contents/${name}`, {
+      data: { type: 'file', format: 'text', content: '' }
+    });
+    expect(answer.ok()).toBe(true);
+  };
+  await run(page, cells, 3);
+  await expect(output(1)).toContainText('first');
+  await page.reload();
+  await expect(output(1)).toContainText('first');
+  await write('sevenPlain');
+  await expect(output(1)).toContainText('last');
+  await expect(output(2)).toContainText('first');
+  await page.reload();
+  await expect(output(1)).toContainText('last');
+  await expect(output(2)).toContainText('first');
+  await write('sevenRanks');
+  await expect(output(2)).toContainText('last');
+  await expect(cells.nth(2)).not.toContainText('[*]');
+  for (const name of ['sevenPlain', 'sevenRanks']) {
+    await page.request.delete(`api/contents/${name}`);
+  }
+});
+
+const STOPS = `\
+%%distributed
+def f(x):
+    y = torch.ones(2) * x
+    return y
+
+f(rank + 5)
+print("end of", rank)`;
+
+test('in Notebook 7 too: the debugger stops ranks, and shows the one that is chosen', async ({
+  page
+}) => {
+  const cells = await open(page, 'sevenDebug.ipynb', [START, STOPS]);
+  await run(page, cells, 1);
+  await page.getByRole('button', { name: 'Ranks: 2' }).click();
+  await page.getByRole('menuitem', { name: 'Show Ranks & GPUs' }).click();
+  const panel = page.getByRole('region', { name: 'Ranks & GPUs' });
+  const tile = (rank: number) =>
+    panel.getByRole('listitem', { name: `Rank ${rank}`, exact: true });
+
+  const bug = page.locator('.jp-DebuggerBugButton');
+  await bug.click();
+  await expect(bug).toHaveAttribute('aria-pressed', 'true');
+  const lines = cells.nth(1).locator('.cm-breakpoint-gutter .cm-gutterElement');
+  // The first is as high as the highest, and not in sight.
+  await lines.nth(4).click();
+  await expect.poll(() => lines.nth(4).innerHTML()).not.toBe('');
+  await cells.nth(1).locator('.cm-content').click();
+  await page.keyboard.press('Shift+Enter');
+  for (const rank of [0, 1]) {
+    await expect(tile(rank)).toContainText('stopped · In[2] line 4');
+    await tile(rank).click({ button: 'right' });
+    await page.getByRole('menuitem', { name: 'Debug' }).click();
+    await expect(variable(page, new RegExp(`^x: ?${5 + rank}`))).toBeVisible();
+  }
+  await page.getByRole('button', { name: 'Continue (F9)' }).click();
+  await expect(cells.nth(1)).toContainText('end of 0');
+  await expect(cells.nth(1)).toContainText('end of 1');
 });

@@ -87,7 +87,7 @@ export async function show(of: Locator, name: string): Promise<void> {
 }
 
 /** Where Python and the tests' files lie on the machine that draws is of no interest to readers. */
-async function hidePaths(page: IJupyterLabPageFixture): Promise<void> {
+export async function hidePaths(page: IJupyterLabPageFixture): Promise<void> {
   await page.evaluate(() => {
     const texts = document.createTreeWalker(
       document.body,
@@ -99,7 +99,7 @@ async function hidePaths(page: IJupyterLabPageFixture): Promise<void> {
       const shown = data
         .replace(/\/\S+\/bin\/python[\d.]*/, '/opt/jupyter/bin/python')
         .replace(/\/\S*galata-test-[^/\s]*\/[^/\s]*/, '/home/ada/digits')
-        .replace(/\b[\w-]+-screenshots\//, '');
+        .replace(/\b[\w-]+-(screenshots|animation)\//, '');
       if (shown !== data) {
         (node as Text).data = shown;
       }

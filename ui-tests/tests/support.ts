@@ -305,6 +305,17 @@ export const test = base.extend<IFixtures>({
   }
 });
 
+/** A variable that JupyterLab's debugger shows, such as `n: 0`. */
+export function variable(page: Page, text: RegExp): Locator {
+  const variables = page.locator('.jp-DebuggerVariables');
+  return (
+    variables
+      .getByRole('treeitem', { name: text })
+      // JupyterLab 4.2 has a list, and draws the space.
+      .or(variables.getByRole('listitem').filter({ hasText: text }))
+  );
+}
+
 /** Opens the tab of a job; answers what it shows. */
 export async function openJob(page: Page, job: string): Promise<Locator> {
   await page.evaluate(

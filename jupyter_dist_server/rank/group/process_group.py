@@ -166,9 +166,9 @@ class ProcessGroup:
         """Count the collectives that this rank has begun, also in the user's groups."""
         return sum(map(begun_in, groups()))
 
-    def count_nccl_of_programs(self) -> int:
-        """Count the groups on NCCL that programs have made."""
-        return sum(group is not self._users.standing for group in groups_on_nccl())
+    def is_of_programs(self) -> bool:
+        """Tell whether programs have made groups beside the pool's."""
+        return any(group is not self._users.standing for group in groups())
 
     def bring_back(self) -> None:
         """Undo a program's `destroy_process_group`."""

@@ -16,6 +16,7 @@ from ...common.protocol.ranks.park_messages import ParkReply, Step
 
 _LIBRARY = "libcuda.so.1"
 _NOT_INITIALIZED = 3
+_NOT_READY = 600
 _TOO_OLD = "The NVIDIA driver cannot park processes: that needs release 570 or newer."
 
 
@@ -35,6 +36,8 @@ _FROM: dict[Step, State] = {
     "unlock": State.LOCKED,
 }
 """The state in which there is something to do for a step."""
+_OUT_OF_ORDER = {("checkpoint", State.RUNNING), ("unlock", State.CHECKPOINTED)}
+"""In all other states, what the step is for has been reached."""
 
 
 class DriverError(Exception):
@@ -65,7 +68,10 @@ class Checkpoint:
         if code == _NOT_INITIALIZED:
             return None
         self._check("cuCheckpointProcessGetState", code)
-        return State(state.value)
+        try:
+            return State(state.value)
+        except ValueError as error:  # of a newer driver
+            raise DriverError(f"The driver is in the middle of a step ({state.value}).") from error
 
     def take(self, step: Step) -> ParkReply:
         """Take a step, unless there is nothing to do; return how it ended."""
@@ -73,6 +79,8 @@ class Checkpoint:
             before = self.state()
             if before is State.FAILED:
                 return ParkReply("The driver has lost what was on its GPU.", is_lost=True)
+            if before is not None and (step, before) in _OUT_OF_ORDER:
+                return ParkReply(f"The driver cannot {step} a process that is {before.name}.")
             if before is _FROM[step]:
                 name = f"cuCheckpointProcess{step.capitalize()}"
                 limit = round(patience.node * 1000) if step == "lock" else 0
@@ -89,6 +97,8 @@ class Checkpoint:
             return False
 
     def _check(self, name: str, code: int) -> None:
+        if code == _NOT_READY:  # of `lock`, which waits for kernels
+            raise DriverError("Its GPU still runs what was launched on it.")
         if code:
             text = ctypes.c_char_p()
             self._driver.cuGetErrorName(code, ctypes.byref(text))

@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,6 @@ from ..request_handlers import Asked, hears
 from ..torch_internals import groups_on_nccl
 from .checkpoint import Checkpoint, DriverError
 
-_MPS = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"), "control")
-
 
 class ParkHandlers:
     """What `RankKernel` does to be parked and resumed."""
@@ -42,30 +41,39 @@ class ParkHandlers:
     def dist_unload_request(self, asked: Asked[UnloadRequest]) -> None:
         """Get ready, on the main thread, between cells."""
         try:
-            asked.reply(self._unload())
+            asked.reply(self._leave() if asked.content.leave else self._unload())
         except (DriverError, RuntimeError) as error:
             asked.reply(UnloadReply(failure=f"{error}".rstrip(".") + "."))
 
     def _unload(self) -> UnloadReply:
         if not self.on_gpu:
             return UnloadReply()
-        if _MPS.exists():
+        if Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"), "control").exists():
             raise DriverError("The driver parks no processes under MPS.")
         Checkpoint().state()
-        if self.group.count_nccl_of_programs():
+        if groups_on_nccl() and self.group.is_of_programs():  # a program's end with the pool's
             raise DriverError(
-                "It has NCCL groups of its own: end them with dist.destroy_process_group(group)."
+                "The driver cannot park NCCL, and programs have made process groups there: end "
+                "them with dist.destroy_process_group(group)."
             )
-        wrapped = []
-        if groups_on_nccl():  # the driver cannot park them, and the next cell makes the pool's anew
-            wrapped = wrapped_modules(self.shell)
-            self.group.leave(patience.end)
         gc.collect()
         torch = sys.modules["torch"]
         if not torch.cuda.is_initialized():
-            return UnloadReply(wrapped=wrapped)
+            return UnloadReply()
+        until = time.monotonic() + patience.end
+        while not torch.cuda.current_stream(self.report.device).query():
+            if time.monotonic() > until:  # the calls below would wait for it, and not come back
+                raise DriverError("Its GPU still runs what was launched on it.")
+            time.sleep(0.01)
         torch.cuda.empty_cache()
-        return UnloadReply(torch.cuda.memory_reserved(self.report.device), wrapped)
+        return UnloadReply(torch.cuda.memory_reserved(self.report.device))
+
+    def _leave(self) -> UnloadReply:
+        if not groups_on_nccl():
+            return UnloadReply()
+        wrapped = wrapped_modules(self.shell)
+        self.group.leave(patience.end)  # the next cell makes it anew
+        return UnloadReply(wrapped=wrapped)
 
     @hears(ParkRequest)
     def dist_park_request(self, asked: Asked[ParkRequest]) -> None:

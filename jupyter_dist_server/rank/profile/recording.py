@@ -67,7 +67,7 @@ class Sampler:
         while not self._ended.wait(0.005):
             innermost = sys._current_frames().get(main)
             frame = _users_frame(innermost)
-            self.workers |= _workers(innermost, frame)
+            self.workers |= _workers(innermost)
             at = (frame.f_code, frame.f_lineno, frame.f_lasti) if frame else (None, 0, 0)
             self._seen.append((time.time(), *at))
             del frame, innermost  # they hold all variables of the cell's functions
@@ -85,9 +85,12 @@ def _users_frame(frame: FrameType | None) -> FrameType | None:
     return own if frame is not None else None
 
 
-def _workers(frame: FrameType | None, until: FrameType | None) -> set[int]:
-    """Return the number of workers of the DataLoader that is asked for a batch, if one is."""
-    while frame is not None and frame is not until:
+def _workers(frame: FrameType | None) -> set[int]:
+    """Return the number of workers of the DataLoader that is asked for a batch, if one is.
+
+    Without workers, it calls the user's dataset: its frame may be above the user's innermost one.
+    """
+    while frame is not None:
         if frame.f_code.co_name == "__next__" and frame.f_globals.get("__name__") == _LOADERS:
             number = getattr(frame.f_locals.get("self"), "_num_workers", None)
             return set() if number is None else {number}

@@ -173,8 +173,8 @@ class McpHandler(DistHandler):
         self, agent: str, tool: Tool, given: dict[str, Any], params: dict[str, Any]
     ) -> dict[str, Any] | None:
         """Return a question for the user if the client can ask it, or that the user declined."""
-        can_ask = "elicitation" in (_meta(params).get(f"{_META}clientCapabilities") or {})
-        if "version" not in tool.fields or not can_ask:
+        can = _meta(params).get(f"{_META}clientCapabilities")
+        if "version" not in tool.fields or not isinstance(can, dict) or "elicitation" not in can:
             return None
         answers = params.get("inputResponses")
         answer = answers.get("confirm") if isinstance(answers, dict) else None

@@ -13,10 +13,12 @@ from .rank_messages import RankReply, RankRequest
 
 
 class UnloadRequest(RankRequest, frozen=True):
-    """Free what is not needed on the GPU, and leave a process group on NCCL; between cells."""
+    """Free what is not needed on the GPU; between cells."""
 
     kind = "dist_unload_request"
     channel = "shell"
+    leave: bool = False
+    """Whether to leave a process group on NCCL, which the driver cannot park."""
 
 
 class UnloadReply(RankReply, frozen=True):
