@@ -19,7 +19,12 @@ export async function debugRank(
   const isOn = async () =>
     Boolean((await ask(panel, 'debugInfo', {}))?.isStarted);
   if (!(await isOn())) {
-    panel.toolbar.node.querySelector<HTMLElement>(SWITCH)?.click();
+    // In JupyterLab 4.2 the buttons of a toolbar do not hear a click, but keys.
+    panel.toolbar.node
+      .querySelector(SWITCH)
+      ?.dispatchEvent(
+        new KeyboardEvent('keydown', { key: 'Enter', bubbles: true })
+      );
     for (let look = 0; look < LOOKS && !(await isOn()); look++) {
       await new Promise(resolve => setTimeout(resolve, EVERY));
     }
