@@ -4,6 +4,7 @@ import type { CommandRegistry } from '@lumino/commands';
 
 /** JupyterLab's command that shows the debugger, if it is installed. */
 const SHOW_DEBUGGER = 'debugger:show-panel';
+const DEBUGGER = 'jp-debugger-sidebar';
 /** The button that switches JupyterLab's debugger on: there is no command for it. */
 const SWITCH = '.jp-DebuggerBugButton';
 /** Milliseconds between two looks whether it is on. */
@@ -29,7 +30,9 @@ export async function debugRank(
       await new Promise(resolve => setTimeout(resolve, EVERY));
     }
   }
-  if (commands.hasCommand(SHOW_DEBUGGER)) {
+  // In Notebook 7.2 the command would hide it again.
+  const isInSight = document.getElementById(DEBUGGER)?.offsetParent;
+  if (!isInSight && commands.hasCommand(SHOW_DEBUGGER)) {
     void commands.execute(SHOW_DEBUGGER);
   }
   await ask(panel, 'jdistShowRank', { rank });
