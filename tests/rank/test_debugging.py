@@ -292,6 +292,22 @@ async def test_off_it_imports_nothing_and_traces_nothing(tmp_path: Path) -> None
         assert await text_of(client, TRACED) == UNTRACED
 
 
+async def test_on_it_has_no_port_and_no_process_of_its_own(tmp_path: Path) -> None:
+    look = """
+import psutil
+this = psutil.Process()
+connections = getattr(this, "net_connections", None) or this.connections
+print([one for one in connections(kind="tcp") if one.status == "LISTEN"], this.children())
+"""
+    async with running(request(tmp_path, num_ranks=1)) as pool, client_of(pool) as client:
+        before = await text_of(client, look)
+        one = Session(client)
+        await one.attach(0)
+        assert await text_of(client, TRACED) != UNTRACED
+        assert await text_of(client, look) == before
+        await one.connection.close()
+
+
 def test_pydevd_has_the_names_that_are_used() -> None:
     look = """
 import os

@@ -51,7 +51,9 @@ def fails(client: Client, tool: str, **given: Any) -> str:
     return text
 
 
-@pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25", "1999-01-01"])
+@pytest.mark.parametrize(
+    "version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "1999-01-01"]
+)
 def test_the_handshake(client: Client, version: str) -> None:
     answer = send(client, "initialize", {"protocolVersion": version})["result"]
     assert answer["protocolVersion"] == (version if version[:2] == "20" else "2025-11-25")
@@ -67,6 +69,8 @@ def test_discovery_without_a_session(client: Client) -> None:
     assert found["supportedVersions"] == ["2026-07-28"]
     tools = send(client, "tools/list")["result"]["tools"]
     assert len(tools) == len({tool["name"] for tool in tools}) == 19
+    careful = {tool["name"] for tool in tools if "version" in tool["inputSchema"]["required"]}
+    assert careful == {"restart_ranks", "kill_ranks", "stop_pool", "cancel_job"}
     for tool in tools:
         assert tool["inputSchema"]["additionalProperties"] is False
         assert set(tool["inputSchema"]["required"]) <= tool["inputSchema"]["properties"].keys()

@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test';
 import type { Locator, Page } from '@playwright/test';
 
-import { variable } from './support';
+import { setBreakpoint, variable } from './support';
 
 const CELLS = ['%load_ext jupyter_dist_server', '%%distributed\nprint(rank)'];
 const START = '%load_ext jupyter_dist_server\n%dist_init -n 2';
@@ -117,13 +117,16 @@ while not os.path.exists('${file}'):
     time.sleep(0.05)
 print('last')`;
 
-test('in Notebook 7 too: cells that run go on showing what they do after a reload', async ({
-  page
+test('in Notebook 7 too: cells that run go on showing what they do after a reload, and in a second window', async ({
+  page,
+  context
 }) => {
   const cells = await open(page, 'sevenLive.ipynb', [
     START,
     waiting('sevenPlain'),
-    `%%distributed\n${waiting('sevenRanks')}`
+    `%%distributed\n${waiting('sevenRanks')}`,
+    "print('got', input('Name?'))",
+    `%%distributed\n${waiting('never')}`
   ]);
   const output = (index: number) => cells.nth(index).locator('.jp-OutputArea');
   const write = async (name: string) => {
@@ -132,7 +135,7 @@ test('in Notebook 7 too: cells that run go on showing what they do after a reloa
     });
     expect(answer.ok()).toBe(true);
   };
-  await run(page, cells, 3);
+  await run(page, cells, 5);
   await expect(output(1)).toContainText('first');
   await page.reload();
   await expect(output(1)).toContainText('first');
@@ -142,9 +145,26 @@ test('in Notebook 7 too: cells that run go on showing what they do after a reloa
   await page.reload();
   await expect(output(1)).toContainText('last');
   await expect(output(2)).toContainText('first');
+  const other = await context.newPage();
+  await other.goto('notebooks/sevenLive.ipynb');
+  const there = other.locator('.jp-Notebook .jp-CodeCell').nth(2);
+  await expect(there).toContainText('first');
   await write('sevenRanks');
-  await expect(output(2)).toContainText('last');
-  await expect(cells.nth(2)).not.toContainText('[*]');
+  for (const cell of [cells.nth(2), there]) {
+    await expect(cell).toContainText('last');
+    await expect(cell).not.toContainText('[*]');
+  }
+  await other.close();
+
+  await expect(output(3)).toContainText('Name?');
+  await page.reload();
+  const field = page.locator('.jp-Stdin-input');
+  await field.fill('Ada');
+  await field.press('Enter');
+  await expect(output(3)).toContainText('got Ada');
+  await expect(output(4)).toContainText('first');
+  await page.getByRole('button', { name: 'Interrupt the kernel' }).click();
+  await expect(output(4)).toContainText('Interrupted');
   for (const name of ['sevenPlain', 'sevenRanks']) {
     await page.request.delete(`api/contents/${name}`);
   }
@@ -173,17 +193,14 @@ test('in Notebook 7 too: the debugger stops ranks, and shows the one that is cho
   const bug = page.locator('.jp-DebuggerBugButton');
   await bug.click();
   await expect(bug).toHaveAttribute('aria-pressed', 'true');
-  const lines = cells.nth(1).locator('.cm-breakpoint-gutter .cm-gutterElement');
-  // The first is as high as the highest, and not in sight.
-  await lines.nth(4).click();
-  await expect.poll(() => lines.nth(4).innerHTML()).not.toBe('');
+  await setBreakpoint(cells.nth(1), 4);
   await cells.nth(1).locator('.cm-content').click();
   await page.keyboard.press('Shift+Enter');
   for (const rank of [0, 1]) {
     await expect(tile(rank)).toContainText('stopped · In[2] line 4');
     await tile(rank).click({ button: 'right' });
     await page.getByRole('menuitem', { name: 'Debug' }).click();
-    await expect(variable(page, new RegExp(`^x: ?${5 + rank}`))).toBeVisible();
+    await expect(variable(page, 'x', `${5 + rank}`)).toBeVisible();
   }
   await page.getByRole('button', { name: 'Continue (F9)' }).click();
   await expect(cells.nth(1)).toContainText('end of 0');

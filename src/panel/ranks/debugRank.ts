@@ -4,6 +4,7 @@ import type { CommandRegistry } from '@lumino/commands';
 
 /** JupyterLab's command that shows the debugger, if it is installed. */
 const SHOW_DEBUGGER = 'debugger:show-panel';
+const DEBUGGER = 'jp-debugger-sidebar';
 /** The button that switches JupyterLab's debugger on: there is no command for it. */
 const SWITCH = '.jp-DebuggerBugButton';
 /** Milliseconds between two looks whether it is on. */
@@ -19,12 +20,19 @@ export async function debugRank(
   const isOn = async () =>
     Boolean((await ask(panel, 'debugInfo', {}))?.isStarted);
   if (!(await isOn())) {
-    panel.toolbar.node.querySelector<HTMLElement>(SWITCH)?.click();
+    // In JupyterLab 4.2 the buttons of a toolbar do not hear a click, but keys.
+    panel.toolbar.node
+      .querySelector(SWITCH)
+      ?.dispatchEvent(
+        new KeyboardEvent('keydown', { key: 'Enter', bubbles: true })
+      );
     for (let look = 0; look < LOOKS && !(await isOn()); look++) {
       await new Promise(resolve => setTimeout(resolve, EVERY));
     }
   }
-  if (commands.hasCommand(SHOW_DEBUGGER)) {
+  // In Notebook 7.2 the command would hide it again.
+  const isInSight = document.getElementById(DEBUGGER)?.offsetParent;
+  if (!isInSight && commands.hasCommand(SHOW_DEBUGGER)) {
     void commands.execute(SHOW_DEBUGGER);
   }
   await ask(panel, 'jdistShowRank', { rank });
