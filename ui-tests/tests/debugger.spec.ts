@@ -1,7 +1,8 @@
 import { galata } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 
-import { expect, setBreakpoint, test, variable } from './support';
+import { setBreakpoint, variable } from './debugging';
+import { expect, test } from './support';
 
 const START = '%load_ext jupyter_dist_server\n%dist_init -n';
 const CELL = `\

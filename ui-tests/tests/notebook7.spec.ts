@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test';
 import type { Locator, Page } from '@playwright/test';
 
-import { setBreakpoint, variable } from './support';
+import { setBreakpoint, variable } from './debugging';
 
 const CELLS = ['%load_ext jupyter_dist_server', '%%distributed\nprint(rank)'];
 const START = '%load_ext jupyter_dist_server\n%dist_init -n 2';
