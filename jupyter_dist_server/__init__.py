@@ -18,7 +18,7 @@ else:  # type checkers would take every name for one of ours
 
     def __getattr__(name: str) -> str:
         if name == "__version__":
-            from .common.version import version
+            from .common.package_version import version
 
             return version()
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

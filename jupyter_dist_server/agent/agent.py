@@ -35,6 +35,7 @@ from .attachments import Attachments
 from .command_handler import CommandHandler
 from .control_socket import Client, ControlSocket
 from .execution_lock_queue import LockQueue
+from .group_store import serve_store
 from .held_lease import HeldLease
 from .nodes.agents_of_other_nodes import Nodes
 from .nodes.first_node import FirstNode, stream_of
@@ -43,7 +44,6 @@ from .nodes.node_sampler import NodeSampler
 from .nodes.smaller_pool import without_nodes
 from .ranks.monitor_ranks import Ranks
 from .resized_pool import resized
-from .store import serve_store
 from .time_limit import TimeLimit
 
 _LOG = logging.getLogger(__name__)

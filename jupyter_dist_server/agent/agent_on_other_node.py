@@ -18,11 +18,11 @@ import msgspec
 
 from ..common import pool_folder
 from ..common.errors import DistError
+from ..common.package_version import version
 from ..common.patience import patience
 from ..common.processes.process_ref import boot_id, call_ourselves
 from ..common.protocol.node_messages import NO_FOLDER, decode_node_orders
 from ..common.protocol.pool_file import CONFIG, PoolFile
-from ..common.version import version
 
 
 def main() -> NoReturn:

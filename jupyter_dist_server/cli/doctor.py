@@ -20,9 +20,9 @@ from ..common.units import format_gpus
 from ..common.users import name_of
 from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.file_changes import Wake
-from ..jobs.launch import take_lock
 from ..jobs.rules.closures import closures
 from ..jobs.rules.rules import unknown_names
+from ..jobs.start_dispatcher import take_lock
 from ..jobs.stopped_processes import stopped_dispatcher, stopped_runners
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import filesystem, on_network, other_machines

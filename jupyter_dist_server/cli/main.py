@@ -128,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if unknown:
             raise _unknown(unknown[0], name)
         if options.version:
-            from ..common.version import version
+            from ..common.package_version import version
 
             print(version())
             return 0
@@ -218,7 +218,7 @@ def script() -> None:
         sys.exit("jdist: Standard output is closed. Redirect it, such as to /dev/null.")
     gc.set_threshold(100_000)  # with 10,000 jobs, looking for garbage takes a quarter of the time
     if sys.argv[1:2] in _SUBMITTING and not _NOT_STARTING & set(sys.argv):
-        from ..jobs.launch import announce_job
+        from ..jobs.start_dispatcher import announce_job
         from ..jobs.store.store_folder import store_folder
 
         with contextlib.suppress(OSError, RuntimeError):  # which the command says

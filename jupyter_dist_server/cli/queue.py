@@ -19,10 +19,10 @@ from ..common.rank_specs import format_ranks
 from ..common.units import write_limit
 from ..common.users import name_of
 from ..jobs.job_end import recover
-from ..jobs.launch import ensure, ensure_sampler
 from ..jobs.schedule.board import POOL
 from ..jobs.schedule.overview import Row, overview, own_row
 from ..jobs.select_jobs import select
+from ..jobs.start_dispatcher import ensure, ensure_sampler
 from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.states import ENDED, LETTERS, PENDING
 from ..jobs.store.store import Store

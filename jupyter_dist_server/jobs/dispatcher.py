@@ -25,7 +25,6 @@ from ..gpus.readers.gpu_reader import GpuReader
 from .file_changes import Wake
 from .gpu_list import keep_gpus
 from .job_end import recover, wait_again
-from .launch import ensure_sampler
 from .leases.lease import GpuTaken, Lease
 from .runner.runner_zygote import RunnerZygote
 from .schedule.board import JOBS, Board, Posted, order_lock
@@ -34,6 +33,7 @@ from .schedule.plan import Plan
 from .schedule.situation import Situation, others, situation_of, wants_of_jobs
 from .schedule.trust import Trust
 from .schedule.waiting_sentences import detail
+from .start_dispatcher import ensure_sampler
 from .store.job import AGAIN, Job
 from .store.states import CANCELLED, CONFIGURING, NOT_STARTED
 from .store.store import Store

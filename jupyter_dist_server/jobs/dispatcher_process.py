@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..common.files.own_files import own
 from ..gpus.readers.reading_process import ReadingProcess
-from .launch import sign, take_lock, wait_for_lock
+from .start_dispatcher import sign, take_lock, wait_for_lock
 from .store.store_folder import KEPT_GPUS
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from ..common.policy import allowed_limit, check_gpus
 from ..common.units import format_gpus, read_limit
 from .job_command import with_name
 from .job_end import start_again
-from .launch import ensure
 from .rules.rules import check_extension
 from .runner.descendants import descendants_of, send
 from .schedule.may_start import HELD
 from .series import newest_runs
+from .start_dispatcher import ensure
 from .store.job import Job
 from .store.slurm_formats import check_grace, check_priority
 from .store.states import ACTIVE, CANCELLED, ENDED, NOT_STARTED, PENDING

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..common.processes.process_ref import is_stopped
-from .launch import find_dispatcher
+from .start_dispatcher import find_dispatcher
 from .store.store import Store
 
 

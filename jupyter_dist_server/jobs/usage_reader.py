@@ -21,8 +21,8 @@ from ..common.units import format_bytes
 from ..gpus import nvml
 from ..gpus.sampler.gpu_processes import memory_by_pid
 from .file_changes import Wake
-from .launch import take_sampler_lock
 from .leases.lease import running
+from .start_dispatcher import take_sampler_lock
 from .store.attempt import GpuPoint, GpuUsage
 from .store.job import Job
 from .store.states import RUNNING

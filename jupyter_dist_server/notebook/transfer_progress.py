@@ -17,8 +17,8 @@ from ..client.values.push_and_pull import Mover
 from ..common.units import format_bytes
 from ..verdicts.explain_hang import explain
 from ..verdicts.verdict import Verdict
-from .cells import wait_watch
-from .cells.wait_watch import evidence_on, explain_wait
+from .cells import cell_wait
+from .cells.cell_wait import evidence_on, explain_wait
 from .loop_thread import LoopThread
 from .output.cell_outcome import CellInterrupted
 
@@ -57,7 +57,7 @@ class _Transfer:
         self._moved = {}
         future = self._loop.submit(work)
         begun = time.monotonic()
-        look_at = wait_watch.LIMIT or math.inf
+        look_at = cell_wait.LIMIT or math.inf
         in_place = hasattr(get_ipython(), "kernel")  # a terminal would print each state anew
         handle: Any = None
         shown = ""

@@ -28,7 +28,7 @@ from .live_record import LiveRecord
 from .park_pool import Parker
 from .pool_agent import PoolAgent
 from .processes.agent_process import AgentProcess
-from .processes.launch import Launch
+from .processes.start_agent import Launch
 from .processes.zygote_registry import ZygoteEnded
 from .rank_commands import RankCommands
 from .resize_pool import Resizer

@@ -26,7 +26,7 @@ from .discovery import Found, find_pools
 from .end_reasons import start_cancelled
 from .idleness import follows_idleness
 from .pool import DEFAULT_TIMEOUT, Pool
-from .processes.launch import Launch
+from .processes.start_agent import Launch
 from .processes.zygote_registry import ZygoteRegistry
 
 _LOG = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tornado import web
 
-from ..common.version import version
+from ..common.package_version import version
 from .base_handlers import DistHandler, StatusHandler
 from .gpus import gpu_handlers
 from .jobs import job_handlers, log_handlers

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from jupyter_dist_server.common.package_version import version
 from jupyter_dist_server.common.processes.python_command import python_command
 from jupyter_dist_server.common.protocol.node_messages import NodeOrders
-from jupyter_dist_server.common.version import version
 from jupyter_dist_server.engines.start_failures import why_not_started
 
 from ..pool_driver import pool_file

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch.distributed as dist
 
-from jupyter_dist_server.agent.store import KeyValues, serve_store
+from jupyter_dist_server.agent.group_store import KeyValues, serve_store
 from jupyter_dist_server.common.pool_folder import store_socket
 from jupyter_dist_server.rank.group.pool_store import PoolStore
 

@@ -12,7 +12,7 @@ import psutil
 from jupyter_dist_server.common.processes.python_command import python_command
 from jupyter_dist_server.common.protocol.sampler_messages import SamplerSettings
 from jupyter_dist_server.jobs import job_control
-from jupyter_dist_server.jobs.launch import start_in_background
+from jupyter_dist_server.jobs.start_dispatcher import start_in_background
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.store import Store
 

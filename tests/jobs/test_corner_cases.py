@@ -240,7 +240,7 @@ def test_progress_bars_are_folded_and_a_line_without_an_end_is_not_kept() -> Non
 
 STARTER = """
 import threading
-from jupyter_dist_server.jobs.launch import ensure
+from jupyter_dist_server.jobs.start_dispatcher import ensure
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 

@@ -20,7 +20,7 @@ from jupyter_dist_server.common.processes.process_ref import boot_id
 from jupyter_dist_server.jobs import job_end
 from jupyter_dist_server.jobs.job_command import job_environment, make_folders
 from jupyter_dist_server.jobs.job_end import recover
-from jupyter_dist_server.jobs.launch import take_lock
+from jupyter_dist_server.jobs.start_dispatcher import take_lock
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import (
     CANCELLED,

@@ -17,7 +17,7 @@ import pytest
 
 from jupyter_dist_server.client.cell_execution import Execution
 from jupyter_dist_server.client.pool_client import PoolClient
-from jupyter_dist_server.notebook.cells.wait_watch import evidence_on
+from jupyter_dist_server.notebook.cells.cell_wait import evidence_on
 from jupyter_dist_server.notebook.loop_thread import LoopThread
 from jupyter_dist_server.notebook.output.cell_outcome import CellInterrupted
 from jupyter_dist_server.notebook.transfer_progress import mover

@@ -12,7 +12,7 @@ from jupyter_dist_server.notebook.reuse_pool import can_reuse
 from jupyter_dist_server.placement.new_pool_record import Allocation, allowed, place_ranks
 from jupyter_dist_server.placement.ranks_to_gpus import Placement
 from jupyter_dist_server.placement.requests.request import PoolRequest
-from jupyter_dist_server.pools.processes.launch import agent_environment
+from jupyter_dist_server.pools.processes.start_agent import agent_environment
 
 from .test_placement import NO_GPUS, devices, indices, machine
 

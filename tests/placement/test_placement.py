@@ -22,7 +22,7 @@ from jupyter_dist_server.placement.conflicts import unavailable
 from jupyter_dist_server.placement.new_pool_record import allowed, place_ranks
 from jupyter_dist_server.placement.ranks_to_gpus import GpusTaken, Placement, place
 from jupyter_dist_server.placement.requests.request import PoolRequest
-from jupyter_dist_server.pools.processes.launch import agent_environment
+from jupyter_dist_server.pools.processes.start_agent import agent_environment
 
 NO_GPUS = Inventory(reason=NO_GPU)
 GB = 2**30

@@ -14,7 +14,7 @@ from typing import Any
 from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.client.ranks.debug_connection import DebugConnection
 from jupyter_dist_server.common.protocol.jupyter_messages import Content
-from jupyter_dist_server.notebook.cells.wait_watch import evidence_on
+from jupyter_dist_server.notebook.cells.cell_wait import evidence_on
 from jupyter_dist_server.verdicts.explain_hang import explain_hang
 
 from ..pool_driver import client_of, request, running, text_of

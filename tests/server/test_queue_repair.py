@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_dist_server.jobs.launch import take_lock
+from jupyter_dist_server.jobs.start_dispatcher import take_lock
 
 from ..server_driver import Server
 from ..waiting import wait_for

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from jupyter_dist_server.client.cell_execution import Execution
 from jupyter_dist_server.client.pool_client import PoolClient
-from jupyter_dist_server.notebook.cells.wait_watch import evidence_on
+from jupyter_dist_server.notebook.cells.cell_wait import evidence_on
 from jupyter_dist_server.verdicts.explain_hang import explain_hang
 from jupyter_dist_server.verdicts.verdict import Verdict
 

@@ -28,7 +28,7 @@ def two(notebook: Notebook) -> Notebook:
         notebook.run("%dist_shutdown")  # which keeps torch imported
         notebook.ok("%dist_init -n 2")
         notebook.ok(
-            "from jupyter_dist_server.notebook.cells import wait_watch\nwait_watch.LIMIT = 1"
+            "from jupyter_dist_server.notebook.cells import cell_wait\nwait_watch.LIMIT = 1"
         )
     return notebook
 

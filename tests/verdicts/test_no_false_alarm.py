@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 
-from jupyter_dist_server.notebook.cells.wait_watch import evidence_on
+from jupyter_dist_server.notebook.cells.cell_wait import evidence_on
 from jupyter_dist_server.verdicts.explain_hang import explain_hang
 
 from ..waiting import PATIENCE

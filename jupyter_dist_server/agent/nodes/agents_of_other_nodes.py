@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from ...common.background_tasks import Tasks
+from ...common.package_version import version
 from ...common.patience import patience
 from ...common.pool_folder import log_tail, write_addresses
 from ...common.processes.python_command import python_command
@@ -29,7 +30,6 @@ from ...common.protocol.node_addresses import PoolNode, RankAddress
 from ...common.protocol.node_messages import NodeOrders
 from ...common.protocol.pool_file import PoolFile
 from ...common.protocol.store_messages import StoreReply, StoreRequest
-from ...common.version import version
 from ...engines.choose_engine import engine_for
 from ...engines.start_failures import why_cancelled, why_not_started
 from ..control_socket import Client

@@ -25,7 +25,7 @@ from ...common.protocol.failure_reason import Reason
 from ...common.protocol.node_addresses import PoolNode, RankAddress
 from ...common.protocol.pool_file import PoolFile
 from ...rank import main as rank_process
-from ..store import KeyValues
+from ..group_store import KeyValues
 from .rank_environment import rank_environment
 from .rank_processes import close_all_but, spawn
 

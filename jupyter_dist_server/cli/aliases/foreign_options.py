@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ...common.errors import DistError
-from ...common.version import version
+from ...common.package_version import version
 from ...jobs.store.store import Store
 from ...jobs.submit.job_options import Parser
 from ..main import options_of, run_of

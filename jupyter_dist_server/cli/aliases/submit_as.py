@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Sequence
 
-from ...common.version import version
+from ...common.package_version import version
 from ...jobs.store.store import Store
 from ...jobs.submit.job_options import Parser
 from ...jobs.submit.script_directives import Directive, our_options

@@ -29,16 +29,16 @@ from ..job_command import (
     with_secrets,
 )
 from ..job_end import any_is_lost, leave_end, write_end
-from ..launch import ensure
+from ..start_dispatcher import ensure
 from ..store.job import Job
 from ..store.states import CANCELLED, COMPLETING, FAILED, NODE_FAIL, NOT_STARTED, RUNNING, TIMEOUT
 from ..store.store import Store
 from .descendants import Descendant, alive_after, descendants, names, send, to_warn
 from .job_process import become_job
+from .job_wait import LIMIT, WaitWatch
 from .log_limit import LogLimit
 from .outcome import other_gpus, outcome, unused_gpus
 from .profile_watch import ProfileWatch
-from .wait_watch import LIMIT, WaitWatch
 
 
 class Runner:

@@ -28,8 +28,8 @@ from ...common.patience import patience
 from ...common.processes.process_ref import adopt_descendants, boot_id, call_ourselves
 from ...common.protocol.agents.zygote_messages import StartRunner, decode_start_runner
 from ..job_command import remove_folders
-from ..launch import ensure
 from ..notification import notify
+from ..start_dispatcher import ensure
 from ..store.states import CONFIGURING, FAILURES
 from ..store.store import Store
 from .runner import Runner

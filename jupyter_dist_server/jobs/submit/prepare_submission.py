@@ -17,10 +17,10 @@ from ...common.errors import DistError, reading
 from ...common.policy import allowed_limit, check_waiting
 from ...common.processes.control_groups import usable_memory
 from ...common.units import read_limit
-from ..launch import ensure
 from ..notification import check_url, hide_url
 from ..schedule.may_start import HELD
 from ..series import first_run
+from ..start_dispatcher import ensure
 from ..store import slurm_formats as slurm
 from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
 from ..store.secret_values import MASK, SecretValues, hide_secrets

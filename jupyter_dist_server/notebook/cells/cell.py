@@ -25,9 +25,9 @@ from ..output.per_rank import PerRank
 from ..output.publish import Publication, begin, publish
 from ..output.rank_tabs import RankTabs
 from .cell_events import ANSWERED, LOOKED, CellEvents, Event
+from .cell_wait import WaitWatch
 from .explain_failure import explain_failure
 from .input_questions import ask, on_sigint, withdraw
-from .wait_watch import WaitWatch
 
 
 @dataclass(frozen=True)

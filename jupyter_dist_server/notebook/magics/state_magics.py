@@ -10,7 +10,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from ...client.ranks.spied_stack import native_stacks
 from ...verdicts.explain_hang import explain, explain_hang
 from ...verdicts.script_text import stacks_text, verdict_text
-from ..cells.wait_watch import evidence_on, explain_wait
+from ..cells.cell_wait import evidence_on, explain_wait
 from ..output.remedies import say_lost_nodes
 from .base import DistMagics
 from .option_parser import no_options, parse, plain_usage

@@ -15,10 +15,10 @@ from ...common.errors import DistError
 from ...jobs import job_control
 from ...jobs.job_command import job_command, log_paths, output_notebook
 from ...jobs.job_end import any_is_lost
-from ...jobs.launch import ensure
 from ...jobs.schedule.may_start import ANY, write_dependency
 from ...jobs.schedule.overview import overview
 from ...jobs.select_jobs import select
+from ...jobs.start_dispatcher import ensure
 from ...jobs.store.job import Job
 from ...jobs.store.states import FAILURES, LETTERS
 from ...jobs.store.store import Store

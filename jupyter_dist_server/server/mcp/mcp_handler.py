@@ -15,13 +15,13 @@ from typing import Any
 from tornado import web
 
 from ...common.errors import DistError
-from ...common.version import version
+from ...common.package_version import version
 from ..base_handlers import DistHandler
-from .agent_calls import AgentCalls, agent_of, name_of, session_of
 from .job_tools import JOB_TOOLS
 from .own_routes import RouteFailed
 from .pool_tools import POOL_TOOLS
 from .tool import Tool
+from .tool_calls import AgentCalls, agent_of, name_of, session_of
 
 TOOLS = {tool.name: tool for tool in (*POOL_TOOLS, *JOB_TOOLS)}
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from jupyter_dist_server.client.halt_clock import HaltClock
-from jupyter_dist_server.notebook.cells.wait_watch import WaitWatch, read_limit
+from jupyter_dist_server.notebook.cells.cell_wait import WaitWatch, read_limit
 from jupyter_dist_server.notebook.loop_thread import LoopThread
 from jupyter_dist_server.notebook.output.publish import Clear, Publication, Text
 from jupyter_dist_server.verdicts.verdict import Verdict
