@@ -14,8 +14,9 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from jupyter_dist_server.jobs.schedule.order import in_order
 from jupyter_dist_server.jobs.schedule.plan import plan
-from jupyter_dist_server.jobs.schedule.wants import InUse, Machine, Want, in_order
+from jupyter_dist_server.jobs.schedule.wants import InUse, Machine, Want
 
 from .report import table
 

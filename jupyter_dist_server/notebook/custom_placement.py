@@ -13,8 +13,8 @@ from ..gpus.inventory import Gpu
 from ..gpus.readers.read_gpu_state import read_gpu_state
 from ..placement.allocate_gpus import Allocator
 from ..placement.gpu_policies import find, free_memory
-from ..placement.new_pool_record import allowed, new_record
-from ..placement.ranks_to_gpus import GpusUnknown, taken
+from ..placement.new_pool_record import new_record
+from ..placement.ranks_to_gpus import GpusUnknown, allowed, taken
 from ..placement.requests.field_checks import CPU, GpuId
 from ..placement.requests.request import PoolRequest
 

@@ -32,9 +32,10 @@ from ..jobs.schedule.trust import Trust
 from ..jobs.schedule.wants import Machine, Want
 from .conflicts import foreign, may_be_ending, unavailable
 from .gpu_policies import candidates
-from .new_pool_record import Allocation, allowed, environment_of, number_of_ranks, place_ranks
+from .new_pool_record import Allocation
+from .number_of_ranks import environment_of, number_of_ranks
 from .offers import with_offers
-from .ranks_to_gpus import GpusTaken, GpusUnknown
+from .ranks_to_gpus import GpusTaken, GpusUnknown, allowed, place_ranks
 from .requests.request import PoolRequest
 from .while_kernel_lives import while_kernel_lives
 

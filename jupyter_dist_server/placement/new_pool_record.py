@@ -5,86 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from ..common.errors import DistError
-from ..common.inside_slurm import is_inside
 from ..common.protocol.pool_record import GpuReference, PoolRecord, RankRecord
-from ..common.rank_specs import MAX_RANKS
-from ..gpus import slurm_job
-from ..gpus.cuda_visible_devices import narrow
-from ..gpus.inventory import Gpu, Inventory
-from ..gpus.metrics import Samples
+from ..gpus.inventory import Gpu
 from ..jobs.leases.lease import Lease
-from .ranks_to_gpus import ALL_ON_CPU, Placement, place
+from .ranks_to_gpus import Placement
 from .requests.request import PoolRequest
-
-
-def environment_of(request: PoolRequest) -> dict[str, str]:
-    """Return the environment that ranks will have, as far as the request says."""
-    base = os.environ if request.base_env is None else request.base_env
-    return dict(base) | request.added_env
-
-
-def allowed(request: PoolRequest, inventory: Inventory) -> Inventory:
-    """Return the GPUs that a request may use: an inherited mask, or Slurm, forbids some.
-
-    None if all ranks are to run on the CPU.
-    """
-    if request.on_gpus is None:
-        return Inventory(reason=ALL_ON_CPU)
-    environment = environment_of(request)
-    return slurm_job.narrow(narrow(inventory, environment), environment)
-
-
-def place_ranks(
-    request: PoolRequest,
-    inventory: Inventory,
-    samples: Samples | None = None,
-    unavailable: Mapping[str, str] | None = None,
-) -> Placement:
-    """Decide which GPUs the ranks get, see `place`; raise `DistError` if that is impossible."""
-    tasks = _tasks(request)
-    placement = place(
-        replace(request, num_ranks=tasks or request.num_ranks), inventory, samples, unavailable
-    )
-    if tasks:
-        notice = f"Starting {tasks} ranks, as set by SLURM_NTASKS."
-        placement = replace(placement, notices=(notice, *placement.notices))
-    return placement
-
-
-def number_of_ranks(request: PoolRequest) -> int | None:
-    """Return how many ranks the request, or Slurm, asks for, if either says."""
-    return request.num_ranks or _tasks(request)
-
-
-def _tasks(request: PoolRequest) -> int | None:
-    named = request.num_ranks or request.gpu_ids or request.map or request.cpu_ranks
-    return None if named else _slurm_tasks(environment_of(request))
-
-
-def _slurm_tasks(environment: Mapping[str, str]) -> int | None:
-    """Return the number of tasks on this node that Slurm was asked for.
-
-    A single task says nothing: a server needs one, however many GPUs its ranks use. See the output
-    environment variables in https://slurm.schedmd.com/srun.html.
-    """
-    several_nodes = environment.get("SLURM_JOB_NUM_NODES", "1") != "1"
-    name = "SLURM_NTASKS_PER_NODE" if several_nodes else "SLURM_NTASKS"
-    tasks = environment.get(name, "")
-    if not is_inside(environment) or not tasks.isdecimal() or int(tasks) <= 1:
-        return None
-    if int(tasks) > MAX_RANKS:
-        raise DistError(
-            "bad_request",
-            f"{name}={tasks} is too large: a pool has at most {MAX_RANKS} ranks.",
-            "Set the number of ranks with -n.",
-            field="num_ranks",
-        )
-    return int(tasks)
 
 
 def new_record(request: PoolRequest) -> PoolRecord:

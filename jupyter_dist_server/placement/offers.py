@@ -10,8 +10,8 @@ from ..common.protocol.offers import InLine, Offer
 from ..gpus.inventory import Inventory
 from ..gpus.metrics import Samples
 from ..jobs.store.slurm_formats import write_place
-from .new_pool_record import number_of_ranks, place_ranks
-from .ranks_to_gpus import GpusTaken
+from .number_of_ranks import number_of_ranks
+from .ranks_to_gpus import GpusTaken, place_ranks
 from .requests.field_checks import GpuId
 from .requests.request import PoolRequest
 

@@ -12,10 +12,12 @@ from ..common.errors import DistError
 from ..common.protocol.offers import Offer
 from ..common.rank_specs import format_ranks
 from ..common.units import count_ranks, format_bytes, name_gpus
-from ..gpus.cuda_visible_devices import counts_differ, write_mask
+from ..gpus import slurm_job
+from ..gpus.cuda_visible_devices import counts_differ, narrow, write_mask
 from ..gpus.inventory import NO_GPU, Gpu, Inventory
 from ..gpus.metrics import Samples
 from .gpu_policies import candidates, free_memory, order
+from .number_of_ranks import environment_of, slurm_tasks
 from .requests.field_checks import CPU
 from .requests.request import PoolRequest
 
@@ -90,6 +92,34 @@ class Placement:
         shown = self.visible if gpu.mig is None else [gpu]
         by_uuid = self.by_uuid or gpu.mig is not None
         return write_mask(shown, by_uuid=by_uuid)
+
+
+def allowed(request: PoolRequest, inventory: Inventory) -> Inventory:
+    """Return the GPUs that a request may use: an inherited mask, or Slurm, forbids some.
+
+    None if all ranks are to run on the CPU.
+    """
+    if request.on_gpus is None:
+        return Inventory(reason=ALL_ON_CPU)
+    environment = environment_of(request)
+    return slurm_job.narrow(narrow(inventory, environment), environment)
+
+
+def place_ranks(
+    request: PoolRequest,
+    inventory: Inventory,
+    samples: Samples | None = None,
+    unavailable: Mapping[str, str] | None = None,
+) -> Placement:
+    """Decide which GPUs the ranks get, see `place`; raise `DistError` if that is impossible."""
+    tasks = slurm_tasks(request)
+    placement = place(
+        replace(request, num_ranks=tasks or request.num_ranks), inventory, samples, unavailable
+    )
+    if tasks:
+        notice = f"Starting {tasks} ranks, as set by SLURM_NTASKS."
+        placement = replace(placement, notices=(notice, *placement.notices))
+    return placement
 
 
 def place(

@@ -12,7 +12,7 @@ from ..common.protocol.pool_record import RankRecord
 from ..common.rank_specs import MAX_RANKS
 from ..engines.choose_engine import LOCAL, engine_for
 from ..engines.engine import Node
-from .new_pool_record import environment_of
+from .number_of_ranks import environment_of
 from .requests.field_checks import GpuId
 from .requests.request import PoolRequest
 

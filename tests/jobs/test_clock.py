@@ -12,7 +12,8 @@ import pytest
 
 from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader
 from jupyter_dist_server.jobs.dispatcher import Dispatcher
-from jupyter_dist_server.jobs.schedule.wants import Want, in_order
+from jupyter_dist_server.jobs.schedule.order import in_order
+from jupyter_dist_server.jobs.schedule.wants import Want
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder

@@ -13,7 +13,8 @@ import pytest
 from jupyter_dist_server.common.files.past_use import Day, PastUse, average_of, note_use, past_use
 from jupyter_dist_server.common.files.shared_folder import folder
 from jupyter_dist_server.common.users import name_of
-from jupyter_dist_server.jobs.schedule.wants import InUse, Want, in_order
+from jupyter_dist_server.jobs.schedule.order import in_order
+from jupyter_dist_server.jobs.schedule.wants import InUse, Want
 from jupyter_dist_server.jobs.usage_reader import EVERY
 
 from ..fake_nvml.build import State

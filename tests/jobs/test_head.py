@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from jupyter_dist_server.jobs.schedule.board import JOBS, Board, posted, wants_of
+from jupyter_dist_server.jobs.schedule.order import in_order
 from jupyter_dist_server.jobs.schedule.plan import Plan, never, plan
 from jupyter_dist_server.jobs.schedule.trust import Trust
-from jupyter_dist_server.jobs.schedule.wants import InUse, Machine, Want, in_order
+from jupyter_dist_server.jobs.schedule.wants import InUse, Machine, Want
 
 NOW = 1_000_000.0
 GPUS = [f"GPU-{n}" for n in range(8)]

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_dist_server.jobs.schedule.board import JOBS, Content, Posted, _grouped
+from jupyter_dist_server.jobs.schedule.order import in_order
 from jupyter_dist_server.jobs.schedule.plan import forecast, never, plan
-from jupyter_dist_server.jobs.schedule.wants import InUse, Machine, Want, in_order
+from jupyter_dist_server.jobs.schedule.wants import InUse, Machine, Want
 
 NOW = 1_000_000.0
 FOUR = Machine({f"GPU-{n}": 80 * 2**30 for n in range(4)}, cpus=8, memory=64 * 2**30)

@@ -184,7 +184,7 @@ def test_a_cell_that_waits_for_the_execution_lock_says_so(
     one, other = two
     other.ok("%dist_attach")
     go, cell = hold_the_lock(one, other, tmp_path)
-    limit = "from jupyter_dist_server.notebook.cells import cell_wait\nwait_watch.LIMIT ="
+    limit = "from jupyter_dist_server.notebook.cells import cell_wait\ncell_wait.LIMIT ="
     one.ok(f"{limit} 1")
     result = one.ok(
         "%%rank 1\nkept",

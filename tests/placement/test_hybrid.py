@@ -9,8 +9,8 @@ import pytest
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.protocol.pool_record import PoolRecord
 from jupyter_dist_server.notebook.reuse_pool import can_reuse
-from jupyter_dist_server.placement.new_pool_record import Allocation, allowed, place_ranks
-from jupyter_dist_server.placement.ranks_to_gpus import Placement
+from jupyter_dist_server.placement.new_pool_record import Allocation
+from jupyter_dist_server.placement.ranks_to_gpus import Placement, allowed, place_ranks
 from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.processes.start_agent import agent_environment
 

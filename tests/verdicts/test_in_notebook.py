@@ -27,9 +27,7 @@ def two(notebook: Notebook) -> Notebook:
     if notebook.run("%dist_status").text.count(" idle for ") != 2:
         notebook.run("%dist_shutdown")  # which keeps torch imported
         notebook.ok("%dist_init -n 2")
-        notebook.ok(
-            "from jupyter_dist_server.notebook.cells import cell_wait\nwait_watch.LIMIT = 1"
-        )
+        notebook.ok("from jupyter_dist_server.notebook.cells import cell_wait\ncell_wait.LIMIT = 1")
     return notebook
 
 

@@ -1,6 +1,6 @@
 """How many GPU hours each user has had, in a file per user that all can read.
 
-It orders those who wait (see `jobs.schedule.wants.in_order`), and `jdist report` shows it. It is in
+It orders those who wait (see `jobs.schedule.order.in_order`), and `jdist report` shows it. It is in
 the lease folder; its user can keep others from reading it, and then counts as one who had most.
 """
 

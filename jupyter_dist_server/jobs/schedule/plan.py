@@ -126,7 +126,7 @@ class _Room:
 
 
 def plan(machine: Machine, held: Iterable[InUse], ordered: Sequence[Want], now: float) -> Plan:
-    """Decide which entries, in the order of `in_order`, start now."""
+    """Decide which entries, in the order of `order.in_order`, start now."""
     room = _Room(machine, held)
     starts: dict[str, tuple[str, ...]] = {}
     choices: dict[str, tuple[str, ...]] = {}

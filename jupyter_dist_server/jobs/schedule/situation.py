@@ -21,8 +21,9 @@ from ..store.store import Store
 from ..store.store_folder import store_name
 from .board import POOL, Posted, posted, wants_of
 from .limits import Running
+from .order import in_order
 from .plan import Plan, forecast, never, plan
-from .wants import InUse, Machine, Want, copied, in_order
+from .wants import InUse, Machine, Want, copied
 
 if TYPE_CHECKING:
     from ...gpus.gpu_state import GpuState

@@ -21,7 +21,7 @@ from ...gpus.readers.read_gpu_state import read_gpu_state
 from ...gpus.telemetry import Telemetry, Update
 from ...jobs.leases.lease import GpuLease, holders
 from ...jobs.rules.rules import Closed, closed_gpus
-from ...placement.new_pool_record import allowed
+from ...placement.ranks_to_gpus import allowed
 from ...placement.requests.request import PoolRequest
 from ...pools.pool_manager import PoolManager
 from ...pools.reports.rank_usage import RankUsage

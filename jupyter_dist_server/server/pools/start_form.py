@@ -12,7 +12,7 @@ from ...common.patience import patience
 from ...gpus.in_use import in_use
 from ...jobs.leases.lease import holders
 from ...jobs.rules.rules import closed_gpus
-from ...placement.new_pool_record import allowed
+from ...placement.ranks_to_gpus import allowed
 from ...placement.request_schema import Cluster, cluster_around, start_schema
 from ...placement.requests.request import PoolRequest
 from ..gpus.gpu_handlers import GpuHandler
