@@ -7,7 +7,7 @@ import {
   formatRate,
   formatStopwatch
 } from '../words/format';
-import { sayActivity } from '../words/poolState';
+import { sayActivity } from '../words/poolWords';
 import { makePool, makeRank } from './samples';
 
 it.each([

@@ -5,7 +5,7 @@ import { setServerTime } from '../model/serverTime';
 import { CommandIDs } from '../model/tokens';
 import { OtherPools } from '../panel/others/otherPools';
 import { notifyWhenReady } from '../panel/readyNotice';
-import { poolState } from '../words/poolState';
+import { poolState } from '../words/poolWords';
 import { partsOf, sayOffer } from '../words/lineWords';
 import { failure, makeParking, parked } from './parkSamples';
 import { emitChanged, makeModel, makePool, makeRank } from './samples';

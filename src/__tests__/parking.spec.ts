@@ -1,7 +1,7 @@
 import type { IPool } from '../model/contract';
 import { canPark, canResize, isParked, parkStage } from '../model/parking';
 import { sayParkRule } from '../words/parkWords';
-import { poolState } from '../words/poolState';
+import { poolState } from '../words/poolWords';
 import { failure, makeParkable, makeParking, parked } from './parkSamples';
 import { makeRank } from './samples';
 

@@ -6,7 +6,7 @@ import { OtherPools, OtherPoolsSummary } from '../panel/others/otherPools';
 import { PoolSummary } from '../panel/pool/poolView';
 import { QueueSection, QueueSummary } from '../panel/queue/queueSection';
 import { findLongWait } from '../model/waiting';
-import { poolState, sayActivity } from '../words/poolState';
+import { poolState, sayActivity } from '../words/poolWords';
 import { sayEnd } from '../words/queueWords';
 import { sayLongWait, sayWaitShortly } from '../words/waitWords';
 import {

@@ -26,7 +26,7 @@ import { RunningPools } from '../panel/running';
 import { askKill, askRestart } from '../ui/dialogs';
 import { showTexts } from '../ui/textDialog';
 import { sayLeaseholder, saySegment, sayWho } from '../words/gpuWords';
-import { sayDeaths, sayPlacement, sayRestartDead } from '../words/poolState';
+import { sayDeaths, sayPlacement, sayRestartDead } from '../words/poolWords';
 import { loadLog, loadStacks } from '../words/rankTexts';
 import { nameOf, placeOf, sayState } from '../words/rankWords';
 import { startCode } from '../words/startCode';

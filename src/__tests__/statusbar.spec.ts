@@ -3,8 +3,8 @@ import { Widget } from '@lumino/widgets';
 import type { IPool } from '../model/contract';
 import { Telemetry } from '../model/telemetry';
 import { StatusItem } from '../panel/statusBar';
-import { loadOf } from '../words/load';
-import { poolState } from '../words/poolState';
+import { loadOf } from '../words/loadWords';
+import { poolState } from '../words/poolWords';
 import {
   FakeStream,
   GPU_0,

@@ -15,7 +15,7 @@ import { trans } from '../model/trans';
 import { openNotebook } from '../ui/dialogs';
 import { ranksIcon } from '../ui/icons';
 import { joinFacts } from '../words/format';
-import { countRanks, poolState } from '../words/poolState';
+import { countRanks, poolState } from '../words/poolWords';
 
 /** Lists the pools in JupyterLab's Running panel. */
 export const runningPlugin: JupyterFrontEndPlugin<void> = {

@@ -21,9 +21,9 @@ import { warningIcon } from '../ui/icons';
 import { useLongWait } from '../ui/useLongWait';
 import { isSame, useModel } from '../ui/useModel';
 import { joinFacts, joinSentences } from '../words/format';
-import { gpusOf, loadOf } from '../words/load';
+import { gpusOf, loadOf } from '../words/loadWords';
 import { sayParked } from '../words/parkWords';
-import { countRanks, poolState } from '../words/poolState';
+import { countRanks, poolState } from '../words/poolWords';
 import { sayNotedWait, sayNotedWaitShortly } from '../words/waitWords';
 
 /** Puts the current notebook's pool into the status bar. */

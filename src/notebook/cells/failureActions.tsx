@@ -13,7 +13,7 @@ import { trans } from '../../model/trans';
 import { silentRanks } from '../../model/waiting';
 import { isSame, useModel } from '../../ui/useModel';
 import { listRanks } from '../../words/format';
-import { sayRestart } from '../../words/poolState';
+import { sayRestart } from '../../words/poolWords';
 
 /** The number of ranks whose logs are offered: they mostly died of the same. */
 const MOST_LOGS = 3;

@@ -20,7 +20,7 @@ import { silentRanks } from '../../model/waiting';
 import { warningIcon } from '../../ui/icons';
 import { isSame } from '../../ui/useModel';
 import { formatBackend, joinFacts } from '../../words/format';
-import { countRanks, poolState, type IPoolState } from '../../words/poolState';
+import { countRanks, poolState, type IPoolState } from '../../words/poolWords';
 
 /** `Ranks: 4 ▾` in the toolbar of a notebook: the state of its pool, and a menu. */
 export class RanksButton extends ReactWidget {

@@ -12,7 +12,7 @@ import { ErrorText, Link, Note } from '../../ui/controls';
 import { Notices } from '../../ui/notices';
 import { useSpan } from '../../ui/sparkline';
 import { isSame, useModel } from '../../ui/useModel';
-import { saySpan } from '../../words/load';
+import { saySpan } from '../../words/loadWords';
 import { formatMoment } from '../../words/format';
 import { isStale } from '../connectionNote';
 import type { IPanelServices } from '../services';

@@ -15,7 +15,7 @@ import { openNotebook } from '../../ui/dialogs';
 import { useModel } from '../../ui/useModel';
 import { formatBytes, formatMoment, joinFacts } from '../../words/format';
 import { nameStage, sayParked } from '../../words/parkWords';
-import { countRanks } from '../../words/poolState';
+import { countRanks } from '../../words/poolWords';
 import { IdleNote } from '../pool/idleNote';
 import type { IPanelServices } from '../services';
 

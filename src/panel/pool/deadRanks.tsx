@@ -9,7 +9,7 @@ import { CopyButton } from '../../ui/controls';
 import { useInSight } from '../../ui/useInSight';
 import { useModel } from '../../ui/useModel';
 import { listRanks } from '../../words/format';
-import { sayDeaths, sayRestartDead } from '../../words/poolState';
+import { sayDeaths, sayRestartDead } from '../../words/poolWords';
 import type { IPanelServices } from '../services';
 
 /** Which ranks died, and how to go on without losing the others' variables. */

@@ -7,7 +7,7 @@ import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { Note, StatePill } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
-import { poolState } from '../../words/poolState';
+import { poolState } from '../../words/poolWords';
 import { formatMoment } from '../../words/format';
 import type { IPanelServices } from '../services';
 import { RunningPool } from './runningPool';

@@ -31,7 +31,7 @@ import {
   sayInterrupt,
   sayPlacement,
   sayRestart
-} from '../../words/poolState';
+} from '../../words/poolWords';
 import { sayNotedWait } from '../../words/waitWords';
 import { RankList } from '../ranks/rankList';
 import { openPoolMenu } from '../ranks/rankMenu';

@@ -5,7 +5,7 @@ import { trans } from '../../model/trans';
 import { useSpan } from '../../ui/sparkline';
 import { useLongWait } from '../../ui/useLongWait';
 import { useModel } from '../../ui/useModel';
-import { saySpan } from '../../words/load';
+import { saySpan } from '../../words/loadWords';
 import { byNode, sayEngine, sayNode } from '../../words/nodeWords';
 import { phaseOf } from '../../words/rankWords';
 import { sayMarks } from '../../words/waitWords';
