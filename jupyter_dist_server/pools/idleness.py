@@ -107,7 +107,11 @@ class Idleness:
 
     async def _park_if_wanted(self, park_after: float) -> None:
         """Park it if somebody waits; one that could not be parked is left alone for as long."""
-        if time.time() - self._tried >= park_after and await self._is_waited_for():
+        if (
+            time.time() - self._tried >= park_after
+            and await self._is_waited_for()
+            and self._seconds_idle() >= park_after  # a cell may have run meanwhile
+        ):
             self._tried = time.time()
             await self._park()
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,6 @@ from ..common.protocol.offers import InLine
 from ..common.protocol.pool_record import Parking
 from ..common.protocol.ranks.park_messages import (
     ParkReply,
-    ParkRequest,
-    Step,
-    UnloadReply,
     UnloadRequest,
 )
 from ..common.rank_specs import name_ranks
@@ -47,71 +45,99 @@ from ..placement.new_pool_record import Allocation
 from ..placement.ranks_to_gpus import GpusTaken
 from .can_park import check_memory, check_nobody_else, check_parkable
 from .live_record import LiveRecord
+from .park_steps import ParkSteps, cannot_park
 from .pool_agent import PoolAgent
 
-_SLOWEST = 1e9
-"""Bytes per second that are copied from or to GPUs at least."""
+_RESUME = "Resume it with %dist_resume."
 
 
 @dataclass(eq=False)
 class Parker:
-    """Parks and resumes one pool; the record's `parking` tells how far that is."""
+    """Parks and resumes one pool; the record's `parking` tells how far that is.
+
+    Each notebook that uses the pool may have one: they take turns by the execution lock.
+    """
 
     _pool: LiveRecord
     _agent: PoolAgent
     _tasks: Tasks
     _task: asyncio.Task[None] | None = None
     _waits: bool = False
-    """Whether the pool, as it is being resumed, has no GPUs yet."""
+    """Whether nothing has been done yet: it waits for a cell, or for its GPUs."""
 
-    async def park(self) -> None:
+    def __post_init__(self) -> None:
+        self._steps = ParkSteps(self._pool)
+
+    async def park(self, only_if_idle: bool = False) -> None:
         """Begin to park the pool, after the cell that runs; stop it from waiting to be resumed.
 
-        Raises `DistError` if it cannot be parked.
+        With `only_if_idle`, it is not parked after a cell. Raises `DistError` if it cannot be.
         """
-        if self._waits and self._task:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-        record = self._pool.record
-        if not record.parked and not (record.parking and not record.parking.failure):
-            check_parkable(record)
-            self._begin(False, self._park())
+        if self._is_under_way:
+            if self._waits and self._is_resuming:
+                await self._call_off()
+            return
+        parked = self._pool.record.parked
+        if not parked:
+            check_parkable(self._pool.record)
+        if not parked or parked.leased:  # whoever was parking it has ended meanwhile
+            self._begin(False, partial(self._park, only_if_idle))
 
     async def resume(self) -> None:
         """Begin to bring a parked pool back to its GPUs; wait in line if others have them.
 
-        One that is not parked forgets why it could not be.
+        One that still waits to be parked is not parked, and one that is not parked forgets why it
+        could not be. While ranks are moved, nothing happens: who follows `parking` asks again.
         """
-        if self._task and not self._task.done() and not self._is_resuming:
-            await asyncio.wait([self._task])
+        if self._is_under_way:
+            if self._waits and not self._is_resuming:
+                await self._call_off()
+            return
         record = self._pool.record
-        if record.parked and not self._is_resuming:
-            self._waits = not record.parked.leased
-            self._begin(True, self._resume())
-        elif record.parking and record.parking.failure:
+        if record.parked:
+            self._begin(True, self._resume)
+        elif record.parking:
             self._pool.change(parking=None)
 
     async def ready(self) -> None:
-        """Wait until a parked pool runs again, as `resume` does; raise `DistError` if it cannot."""
-        while (record := self._pool.record).parked and not record.state.ended:
+        """Wait until a parked pool runs again, as `resume` does; raise `DistError` if it does not.
+
+        Nothing is waited for once the pool ends.
+        """
+        link = self._agent.link
+        while (record := self._pool.record).parked and not link.closed.is_set():
             await self.resume()
             if self._task:
                 await asyncio.wait([self._task])
-            if record.parking and record.parking.failure:
+                if self._task.cancelled():
+                    raise DistError("pool_parked", "The pool stays parked.", _RESUME)
+            if record.parking and record.parking.resume and record.parking.failure:
                 raise record.parking.failure.error()
+
+    @property
+    def _is_under_way(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    async def _call_off(self) -> None:
+        if self._task:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            if self._task.cancelled():  # perhaps before it began
+                self._pool.change(parking=None)
 
     @property
     def _is_resuming(self) -> bool:
         now = self._pool.record.parking
         return bool(now and now.resume and not now.failure)
 
-    def _begin(self, resume: bool, work: Awaitable[None]) -> None:
+    def _begin(self, resume: bool, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._pool.change(parking=Parking(resume))
+        self._waits = True
         self._task = self._tasks.add(self._finish(resume, work))
 
-    async def _finish(self, resume: bool, work: Awaitable[None]) -> None:
+    async def _finish(self, resume: bool, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         failure: Reason | None = None
-        working = asyncio.ensure_future(work)
+        working = asyncio.create_task(work())
         try:
             await any_of(_ended(working), self._agent.link.closed)
             if working.done():
@@ -131,26 +157,24 @@ class Parker:
 
     # -- to the host's memory ---------------------------------------------------------------
 
-    async def _park(self) -> None:
+    async def _park(self, only_if_idle: bool) -> None:
         self._tell("The ranks run a cell.")
         link = self._agent.link
         if not await link.acquire_lock(link.closed):
             return  # the pool has ended
+        self._waits = False
         try:
-            if self._pool.record.parked:  # another notebook was quicker
+            parked = self._pool.record.parked
+            if parked and not parked.leased:  # another notebook was quicker
                 return
-            self._tell("The ranks free what they can.")
-            await check_nobody_else(self._pool.record)
-            async with self._connection() as ranks:
-                nbytes = await self._unload(ranks)
-                await asyncio.to_thread(check_memory, nbytes, available_memory())
-                self._tell(f"{format_bytes(nbytes)} are moved to the host's memory.")
-                parked = Parked(time.time(), nbytes)
-                await self._note(parked)
-                await self._leave(ranks)
+            if only_if_idle and self._pool.record.idle_since is None:
+                return
+            async with self._steps.connection() as ranks:
+                parked = parked or await self._get_ready(ranks)
+                self._tell(f"{format_bytes(parked.nbytes)} are moved to the host's memory.")
                 for step in ("lock", "checkpoint"):
-                    for rank, said in (await self._failed(ranks, step, parked)).items():
-                        raise _cannot(rank, said.failure)
+                    for rank, said in (await self._steps.failed(ranks, step, parked)).items():
+                        raise cannot_park(rank, said.failure)
             await self._obeyed(GiveBack(), lambda: not self._is_leased)
         except DistError as error:
             await self._undo(error)
@@ -158,53 +182,60 @@ class Parker:
         finally:
             link.lock.release()
 
-    async def _unload(self, ranks: RankConnection) -> int:
-        """Have ranks free what they can; return how much is left on their GPUs."""
-        return sum(reply.nbytes for reply in await self._get_ready(ranks, UnloadRequest()))
-
-    async def _leave(self, ranks: RankConnection) -> None:
-        """Have ranks leave a process group on NCCL, and name the models that have it."""
-        replies = await self._get_ready(ranks, UnloadRequest(leave=True))
-        if wrapped := sorted(set().union(*(reply.wrapped for reply in replies))):
-            self._pool.set_notice(_wrapped_models(wrapped), True)
-
-    async def _get_ready(self, ranks: RankConnection, request: UnloadRequest) -> list[UnloadReply]:
-        limit = patience.driver
-        replies = await ranks.request(request, UnloadReply, timeout=limit)
-        silent = UnloadReply(failure=f"It did not answer within {limit:g} s.")
-        said = [replies.get(rank, silent) for rank in range(ranks.world_size)]
-        for rank, reply in enumerate(said):
-            if reply.failure:
-                raise _cannot(rank, reply.failure)
-        return said
+    async def _get_ready(self, ranks: RankConnection) -> Parked:
+        """See whether the pool can be parked now, and have ranks free and leave what they can."""
+        record = self._pool.record
+        check_parkable(record)  # ranks may have died meanwhile
+        self._tell("The ranks free what they can.")
+        await check_nobody_else(record)
+        nbytes: dict[str, int] = {}
+        for rank, said in (await self._steps.unload(ranks, UnloadRequest())).items():
+            gpu = record.ranks[rank].gpu
+            uuid = gpu.uuid if gpu else ""
+            nbytes[uuid] = max(nbytes.get(uuid, 0), said.nbytes)
+        check_memory(sum(nbytes.values()), await asyncio.to_thread(available_memory))
+        parked = Parked(time.time(), sum(nbytes.values()))
+        await self._note(parked)
+        await self._steps.unload(ranks, UnloadRequest(leave=True))
+        return parked
 
     async def _undo(self, why: DistError) -> None:
         """Let ranks use their GPUs again, after a step has failed; end those that cannot."""
         if parked := self._pool.record.parked:
-            async with self._connection() as ranks:
-                lost = await self._failed(ranks, "restore", parked)
-                lost |= await self._failed(ranks, "unlock", parked, besides=lost)
+            async with self._steps.connection() as ranks:
+                lost = await self._steps.failed(ranks, "restore", parked)
+                lost |= await self._steps.failed(ranks, "unlock", parked, besides=lost)
                 self._end(lost)
             await self._note(None)
-            why.message += _what_is_lost(lost) or " The ranks go on, with all that they had."
+            why.message += _what_is_lost(lost) or " The ranks go on, and keep their variables."
 
     # -- back to the GPUs -------------------------------------------------------------------
 
     async def _resume(self) -> None:
-        parked = self._pool.record.parked
-        assert parked
+        self._tell("Another notebook parks or resumes it.")
+        link = self._agent.link
+        if not await link.acquire_lock(link.closed):
+            return  # the pool has ended
+        try:
+            if parked := self._pool.record.parked:  # or another notebook was quicker
+                await self._bring_back(parked)
+        finally:
+            link.lock.release()
+
+    async def _bring_back(self, parked: Parked) -> None:
         if not parked.leased:  # or whoever had it parked, or resumed it, has ended meanwhile
             allocation = await self._wait_for_gpus()
             self._waits = False
             with contextlib.closing(allocation):
                 await self._hand_over(allocation)
+        self._waits = False
         self._tell(f"{format_bytes(parked.nbytes)} are moved to the GPUs.")
-        async with self._connection() as ranks:
-            failed = await self._failed(ranks, "restore", parked)
+        async with self._steps.connection() as ranks:
+            failed = await self._steps.failed(ranks, "restore", parked)
             lost = {rank: reply for rank, reply in failed.items() if reply.is_lost}
             if failed.keys() - lost.keys():
                 await self._stay_parked(ranks, parked, failed, lost)
-            lost |= await self._failed(ranks, "unlock", parked, besides=lost)
+            lost |= await self._steps.failed(ranks, "unlock", parked, besides=lost)
             self._end(lost)
         await self._note(None)
         if lost:
@@ -218,7 +249,7 @@ class Parker:
         lost: dict[int, ParkReply],
     ) -> None:
         """Have ranks that came back leave again, as others did not, but still may."""
-        lost |= await self._failed(ranks, "checkpoint", parked, besides=lost)
+        lost |= await self._steps.failed(ranks, "checkpoint", parked, besides=lost)
         self._end(lost)
         if len(lost) < ranks.world_size:
             await self._obeyed(GiveBack(), lambda: not self._is_leased)
@@ -246,34 +277,8 @@ class Parker:
 
     # -- what ranks and the agent are told --------------------------------------------------
 
-    def _connection(self) -> RankConnection:
-        return RankConnection(Path(self._pool.record.folder), ("control", "shell"))
-
-    async def _failed(
-        self, ranks: RankConnection, step: Step, parked: Parked, besides: Collection[int] = ()
-    ) -> dict[int, ParkReply]:
-        """Have living ranks take a step; return what those say that failed."""
-        asked = sorted(set(range(ranks.world_size)) - self._dead - set(besides))
-        limit = patience.driver + parked.nbytes / _SLOWEST
-        request = ranks.request(ParkRequest(step), ParkReply, asked, timeout=limit)
-        asking = asyncio.ensure_future(request)
-        while not asking.done():
-            for rank in self._dead:
-                ranks.give_up(rank)
-            news = self._pool.changed_since(self._pool.record.version, limit)
-            await any_of(_ended(asking), news)
-        # One that is silent may take the step at any time, when its GPU is another pool's.
-        silent = ParkReply(f"It did not answer within {limit:.0f} s.", is_lost=True)
-        replies = dict.fromkeys(asked, silent) | asking.result()
-        replies |= dict.fromkeys(self._dead.intersection(asked), ParkReply("It has died.", True))
-        return {rank: reply for rank, reply in replies.items() if reply.failure}
-
-    @property
-    def _dead(self) -> set[int]:
-        return {rank.rank for rank in self._pool.record.ranks if rank.state == "dead"}
-
     def _end(self, ranks: Collection[int]) -> None:
-        living = [self._pool.record.ranks[rank] for rank in ranks if rank not in self._dead]
+        living = [self._pool.record.ranks[rank] for rank in ranks if rank not in self._steps.dead]
         if pids := [rank.pid for rank in living if rank.pid]:
             self._agent.link.send(Kill(pids, [rank.rank for rank in living]))
 
@@ -291,23 +296,21 @@ class Parker:
         until = time.monotonic() + patience.node
         while not has():
             if (left := until - time.monotonic()) <= 0 or self._pool.record.state.ended:
-                raise await self._agent.link.silent_error()
+                raise await self._why_not_obeyed()
             await self._pool.changed_since(self._pool.record.version, left)
 
-
-def _wrapped_models(names: Sequence[str]) -> str:
-    return (
-        f"Parking has ended the process group on NCCL: wrap {', '.join(names)} again, for example "
-        f"{names[0]} = DistributedDataParallel({names[0]}.module)."
-    )
+    async def _why_not_obeyed(self) -> DistError:
+        if self._pool.record.state.ended or await self._agent.is_silent():
+            return await self._agent.link.silent_error()
+        return DistError(
+            "not_resumed" if self._is_resuming else "cannot_park",
+            "The pool's agent did not do what it was told.",
+            f"Its log, {self._pool.record.folder}/agent.log, may say why.",
+        )
 
 
 async def _ended(work: asyncio.Future[Any]) -> None:
     await asyncio.wait([work])
-
-
-def _cannot(rank: int, why: str) -> DistError:
-    return DistError("cannot_park", f"Rank {rank} cannot be parked. {why}")
 
 
 def _not_resumed(failed: Mapping[int, ParkReply], outcome: str) -> DistError:

@@ -64,6 +64,7 @@ class Pool(LiveRecord):
         )
         self.agent = PoolAgent(record, self._on_snapshot)
         self._launch: Launch | None = None
+        self._not_parked = ""
         self._ending = asyncio.Event()
         """Set when its agent is not waited for any more, whether or not the agent knows."""
         self.commands = RankCommands(self, self.agent, self._tasks, timeout, self._give_up)
@@ -148,9 +149,11 @@ class Pool(LiveRecord):
 
     async def _park_idle(self) -> None:
         try:
-            await self.parker.park()
+            self.set_notice(self._not_parked, False)
+            await self.parker.park(only_if_idle=True)
         except DistError as error:  # the notices say why its GPUs stay taken
-            self.set_notice(error.message, True)
+            self._not_parked = error.message
+            self.set_notice(self._not_parked, True)
 
     def _give_up(self, why: Reason) -> None:
         self._late = why

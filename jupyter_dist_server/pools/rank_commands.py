@@ -74,7 +74,8 @@ class RankCommands:
 
     async def extend(self, seconds: float | None) -> None:
         """Let the pool run some seconds longer, if any are given, and forget its idle time."""
-        self._check_running("run longer")
+        if not self._pool.record.state.has_ranks:
+            self._check_running("run longer")
         if seconds is not None:
             limit = self._pool.record.time_limit
             if limit is None:
@@ -110,6 +111,9 @@ class RankCommands:
             raise folder_removed(folder).error()
         await self._check_heard()  # first: a pool whose new ranks are late is ended
         self._check_running("restart")
+        if self._pool.record.parked:
+            message = "The pool cannot restart ranks while it is parked or resumed."
+            raise DistError("pool_not_running", message, "Resume it with %dist_resume first.")
         self.expect_new_ranks()
         self._agent.link.send(Restart(chosen, without_lost_nodes))
 

@@ -89,6 +89,7 @@ class Resizer:
             self._tell("The ranks run a cell.", None)
             if await self._agent.link.acquire_lock(self._agent.link.closed):
                 try:
+                    _check(self._pool.record, num_ranks)  # it may have been parked meanwhile
                     await self._order(ranks, allocation.descriptors if allocation else [])
                 finally:
                     self._agent.link.lock.release()

@@ -29,7 +29,15 @@ _STATUS = {
     404: ("pool_not_found", "kernel_not_found", "unknown_job"),
     409: (
         *("pool_exists", "gpus_taken", "pool_not_running", "rank_busy", "rank_dead"),
-        *("job_not_running", "no_ranks", "process_ended", "cannot_park", "not_resized"),
+        *(
+            "job_not_running",
+            "no_ranks",
+            "process_ended",
+            "cannot_park",
+            "not_resized",
+            "pool_parked",
+            "not_resumed",
+        ),
     ),
     503: (
         *("gpus_unknown", "leases_unusable", "queue_unusable", "queue_newer"),

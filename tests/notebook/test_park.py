@@ -144,7 +144,7 @@ def test_a_pool_that_cannot_be_parked_goes_on(pool: Notebook, driver: FakeCuda, 
     driver.script(f"1 {call} fail 801")
     failed = pool.fails("%dist_park")
     assert "Rank 1 cannot be parked. The driver's cuCheckpointProcess" in failed
-    assert "The ranks go on, with all that they had." in failed
+    assert "The ranks go on, and keep their variables." in failed
     assert (leased(), states(driver)["0"]) == ([0, 1], 0)
     assert said(pool, SUM) == FINE
     driver.script()

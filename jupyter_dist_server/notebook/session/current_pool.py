@@ -262,15 +262,21 @@ class CurrentPool:
         """Bring a parked pool back to its GPUs; wait in line if others have them."""
         record, _ = self.require()
         self.attach()  # its server may have gone meanwhile
-        record = self._owner.control.resume(record.id)
-        self._record = self._owner.follow_parking(record, progress)
-        return self._record
+        while True:
+            record = self._owner.control.resume(record.id)
+            is_parking = record.parking and not record.parking.resume
+            self._record = record = self._owner.follow_parking(record, progress)
+            if not (is_parking and record.parked):  # then it could not be called off any more
+                return record
 
     def ready(self) -> tuple[PoolRecord, PoolClient]:
         """Return the running pool; one that is parked is resumed first."""
         record, client = self.require()
         if client.link.is_parked:
             self.show_progress(self.resume)
+            if self._record and self._record.parked:
+                message = "The pool stays parked."
+                raise DistError(POOL_PARKED, message, "Resume it with %dist_resume.")
         return record, client
 
     def extend(self, seconds: float | None) -> PoolRecord:

@@ -66,14 +66,18 @@ class ParkHandlers:
                 raise DriverError("Its GPU still runs what was launched on it.")
             time.sleep(0.01)
         torch.cuda.empty_cache()
-        return UnloadReply(torch.cuda.memory_reserved(self.report.device))
+        free, total = torch.cuda.mem_get_info(self.report.device)
+        return UnloadReply(total - free)  # whoever has allocated it
 
     def _leave(self) -> UnloadReply:
         if not groups_on_nccl():
             return UnloadReply()
-        wrapped = wrapped_modules(self.shell)
-        self.group.leave(patience.end)  # the next cell makes it anew
-        return UnloadReply(wrapped=wrapped)
+        failure, wrapped = "", wrapped_modules(self.shell)
+        try:
+            self.group.leave(patience.end)  # the next cell makes it anew
+        except RuntimeError as error:
+            failure = str(error)
+        return UnloadReply(wrapped=wrapped, failure=failure)
 
     @hears(ParkRequest)
     def dist_park_request(self, asked: Asked[ParkRequest]) -> None:

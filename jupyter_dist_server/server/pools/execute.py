@@ -39,7 +39,7 @@ class ExecuteHandler(DistHandler):
             raise DistError("bad_request", message, field="timeout")
         ranks = check_rank_list(body) or list(range(pool.record.world_size))
         check_ranks(ranks, pool.record.world_size)
-        async with self.settings["jupyter_dist_clients"].use(pool) as client:
+        async with self.settings["jupyter_dist_clients"].use(pool, limit) as client:
             run = partial(run_limited, client, code, ranks, limit, gone=self.gone)
             if NDJSON in self.request.headers.get("Accept", ""):
                 await self._stream(run)

@@ -50,9 +50,16 @@ class Clients:
         self._tasks = Tasks()
 
     @asynccontextmanager
-    async def use(self, pool: Pool) -> AsyncIterator[PoolClient]:
-        """Lend a connected client, unless the pool is not running or does not answer."""
-        await pool.parker.ready()
+    async def use(self, pool: Pool, limit: float | None = None) -> AsyncIterator[PoolClient]:
+        """Lend a connected client, unless the pool is not running or does not answer.
+
+        One that is parked is resumed; it goes on to wait for its GPUs after `limit` seconds.
+        """
+        try:
+            await asyncio.wait_for(pool.parker.ready(), limit)
+        except asyncio.TimeoutError:
+            message = "The pool is parked, and waits for its GPUs."
+            raise DistError("pool_parked", message, "Try again later.") from None
         state = pool.record.state
         if state is not PoolState.RUNNING:
             raise DistError(

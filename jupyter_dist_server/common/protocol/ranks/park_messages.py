@@ -25,7 +25,7 @@ class UnloadReply(RankReply, frozen=True):
     """What there is to be moved; or why it cannot be, and then nothing is lost."""
 
     nbytes: int = 0
-    """How much torch has reserved on the GPU."""
+    """How much is in use on its GPU, also by other ranks."""
     wrapped: list[str] = msgspec.field(default_factory=list)
     """Variables whose modules have a group that was left."""
     failure: str = ""

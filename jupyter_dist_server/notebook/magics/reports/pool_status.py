@@ -64,7 +64,7 @@ def _describe_start(record: PoolRecord, seconds: float) -> str:
     if now := record.resizing:
         line = f" You are {write_place(now.line)}." if now.line else ""
         return f"From {size} to {count_ranks(now.num_ranks)}: {now.reason}{line}"
-    if record.parking or record.parked:
+    if (record.parking and not record.parking.failure) or record.parked:
         return _describe_parking(record)
     if record.state != "RUNNING":
         progress = record.progress
@@ -86,13 +86,15 @@ def _describe_start(record: PoolRecord, seconds: float) -> str:
 
 def _describe_parking(record: PoolRecord) -> str:
     """Say how far a pool is that is being parked or resumed, or is parked."""
-    if change := record.parking:
+    if (change := record.parking) and not change.failure:
         line = f" You are {write_place(change.line)}." if change.line else ""
         return f"{'Resuming' if change.resume else 'Parking'} the pool: {change.reason}{line}"
-    size = format_bytes(record.parked.nbytes if record.parked else 0)
+    if not record.parked or record.parked.leased:
+        return "The pool is being parked or resumed by another notebook."
     return (
-        f"Parked: {gpus_of(record.ranks)} can be used by others; the ranks keep {size} of the "
-        "GPUs in this machine's memory. The next cell on ranks brings it back."
+        f"Parked: {gpus_of(record.ranks)} can be used by others; the ranks keep "
+        f"{format_bytes(record.parked.nbytes)} of the GPUs in this machine's memory. The next cell "
+        "on ranks brings it back."
     )
 
 
