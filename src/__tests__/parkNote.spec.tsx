@@ -56,14 +56,20 @@ it('says when a pool parks by itself', () => {
   expect(note()).toBeUndefined();
 });
 
-it('says how far a pool is that is being parked, and lets its cell be stopped', () => {
+it('says how far a pool is that is being parked, and lets its cell be stopped, or go on', () => {
   const reason = 'The ranks run a cell.';
   const ranks = makeParkable().ranks.map(
     rank => ({ ...rank, state: 'busy' }) as const
   );
-  showPool({ ranks, parking: makeParking({ resume: false, reason }) });
+  const resume = jest.fn();
+  Object.assign(
+    showPool({ ranks, parking: makeParking({ resume: false, reason }) }),
+    { resume }
+  );
   expect(pill()).toBe('Parking');
-  expect(note()).toBe(reason);
+  expect(note()).toBe(`${reason}Do Not Park`);
+  press('Do Not Park');
+  expect(resume).toHaveBeenCalledWith('p1');
   press('Interrupt');
   expect(executed).toEqual([{ id: CommandIDs.interruptRanks, pool: 'p1' }]);
 });

@@ -130,7 +130,7 @@ class ParkHandler(DistHandler):
 class ResumeHandler(DistHandler):
     @web.authenticated
     async def post(self, pool_id: str) -> None:
-        """Begin to bring a parked pool back to its GPUs; or forget why it could not be parked."""
+        """Begin to bring a parked pool back to its GPUs; or do not park it, see `Parker.resume`."""
         await self.require("execute")
         pool = self.manager.get(pool_id)
         self.body(())

@@ -1,6 +1,7 @@
 import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
+import { isBusy } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import { parkStage } from '../../model/parking';
 import { serverTime } from '../../model/serverTime';
@@ -47,8 +48,11 @@ export function ParkNote(
         ? button(trans.__('Resume'), command(CommandIDs.resumePool), true)
         : stage === 'waiting'
           ? button(trans.__('Stay Parked'), command(CommandIDs.parkPool))
-          : // A pool that is not parked forgets then what has failed.
-            failure && button(trans.__('Dismiss'), () => model.resume(pool.id))}
+          : stage === 'parking' && isBusy(pool)
+            ? button(trans.__('Do Not Park'), () => model.resume(pool.id))
+            : // A pool that is not parked forgets then what has failed.
+              failure &&
+              button(trans.__('Dismiss'), () => model.resume(pool.id))}
     </Note>
   );
 }
