@@ -90,9 +90,9 @@ class Parker:
         could not be. While ranks are moved, nothing happens: who follows `parking` asks again.
         """
         if self._is_under_way:
-            if self._waits and not self._is_resuming:
-                await self._call_off()
-            return
+            if self._is_resuming or not self._waits:
+                return
+            await self._call_off()
         record = self._pool.record
         if record.parked:
             self._begin(True, self._resume)
