@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..common.background_tasks import Tasks
+from ..common.background_tasks import Tasks, within
 from ..common.patience import patience
 from ..common.peers import check_unix_peer
 from ..common.protocol.agents.agent_messages import Commands, News, Refused, decode_command, encode
@@ -104,9 +104,7 @@ class ControlSocket:
     async def close(self) -> None:
         """Let all clients read the last snapshot, then close the connections."""
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(
-                asyncio.gather(*map(self._flush, list(self._writers))), patience.answer
-            )
+            await within(asyncio.gather(*map(self._flush, list(self._writers))), patience.answer)
         for writer in list(self._writers):
             writer.close()
         await self._tasks.cancel()

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 
+from ..common.background_tasks import within
 from ..common.peers import check_unix_peer
 from ..common.pool_folder import store_socket
 from ..common.protocol.store_messages import FRAME, StoreReply, StoreRequest, frame, read_request
@@ -66,7 +67,7 @@ class KeyValues:
     async def _missing_after(self, keys: Collection[str], seconds: float) -> list[str]:
         """Wait for keys; return those that did not come."""
         try:
-            await asyncio.wait_for(self._wait(keys), seconds)
+            await within(self._wait(keys), seconds)
         except asyncio.TimeoutError:
             return [key for key in keys if key not in self._values]
         return []

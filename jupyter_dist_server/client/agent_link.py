@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
+from ..common.background_tasks import within
 from ..common.errors import DistError
 from ..common.patience import patience
 from ..common.peers import check_unix_peer
@@ -201,7 +202,7 @@ class AgentLink:
         heard = self._heard
         self.send(Ping())
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(heard.wait(), patience.node)
+            await within(heard.wait(), patience.node)
         return heard.is_set() and not self.closed.is_set()
 
     async def is_silent(self) -> bool:

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ..common.background_tasks import within
 from ..common.protocol.jupyter_messages import Content, Message
 from ..common.protocol.ranks.rank_messages import CancelReply
 
@@ -86,7 +87,7 @@ class Execution:
                 self._hurried = False
                 return False
             try:
-                await asyncio.wait_for(self._moved.wait(), left)
+                await within(self._moved.wait(), left)
             except asyncio.TimeoutError:
                 continue
         return True

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from ..common.background_tasks import Tasks, any_of
+from ..common.background_tasks import Tasks, any_of, within
 from ..common.errors import DistError
 from ..common.files.open_files import CLIENT_EACH, check_open_files
 from ..common.patience import patience
@@ -77,7 +77,7 @@ class PoolClient(RankConnection):
         check_open_files(self.world_size, CLIENT_EACH)
         try:
             await self.link.connect(self.folder)
-            await asyncio.wait_for(self.link.first.wait(), patience.node)
+            await within(self.link.first.wait(), patience.node)
         except OSError as error:
             await self.close()
             raise unreachable(self.folder, error) from error
@@ -210,7 +210,7 @@ class PoolClient(RankConnection):
         """Make the process group whole, unless another notebook's cell runs; tell if it is."""
         taking = self.link.acquire_lock(self.link.closed)
         try:
-            has_lock = await asyncio.wait_for(taking, patience.cleanup)
+            has_lock = await within(taking, patience.cleanup)
         except asyncio.TimeoutError:  # the next cell of ours makes it
             has_lock = False
         if has_lock:

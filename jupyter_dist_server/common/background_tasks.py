@@ -1,11 +1,13 @@
-"""Background tasks whose errors are logged, and waiting for one of several events."""
+"""Background tasks whose errors are logged, and waiting for one of several events, or not long."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Awaitable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 
@@ -52,3 +54,19 @@ async def any_of(
     finally:
         for wait in waits:
             wait.cancel()
+
+
+async def within(work: Awaitable[T], seconds: float | None) -> T:
+    """Do what `asyncio.wait_for` does, which may lose a cancellation up to Python 3.11.
+
+    Raises `asyncio.TimeoutError`. See https://github.com/python/cpython/issues/86296.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        if not (await asyncio.wait([task], timeout=seconds))[0]:
+            raise asyncio.TimeoutError
+        return task.result()
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        _ = task.cancelled() or task.exception()  # which somebody has been told, or nobody needs

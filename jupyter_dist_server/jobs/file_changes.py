@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..common.background_tasks import within
 from ..common.files import inotify
 from ..common.files.shared_folder import HIDDEN
 
@@ -98,7 +99,7 @@ class Wake:
         try:
             while not self._watch() and not self._has_news():
                 readable.clear()
-                await asyncio.wait_for(readable.wait(), self._left(deadline))
+                await within(readable.wait(), self._left(deadline))
         except asyncio.TimeoutError:
             return
         finally:

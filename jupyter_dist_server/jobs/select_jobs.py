@@ -40,10 +40,10 @@ def select_one(store: Store, label: str) -> Job:
 def _select(store: Store, label: str, whole: bool) -> Iterator[Job]:
     if match := re.fullmatch(r"@(?:~(\d{1,15}))?", label, re.ASCII):
         yield from store.select("1", order=f"id DESC LIMIT 1 OFFSET {match[1] or 0}")
-    elif match := re.fullmatch(r"(\d{1,15})_(\d{1,15})(?:-(\d{1,15}))?", label):
+    elif match := re.fullmatch(r"(\d{1,15})_(\d{1,15})(?:-(\d{1,15}))?", label, re.ASCII):
         array, first, last = int(match[1]), int(match[2]), int(match[3] or match[2])
         yield from store.select("array = ? AND task BETWEEN ? AND ?", array, first, last)
-    elif match := re.fullmatch(r"(\d{1,15})(?:-(\d{1,15}))?", label):
+    elif match := re.fullmatch(r"(\d{1,15})(?:-(\d{1,15}))?", label, re.ASCII):
         first, last = int(match[1]), int(match[2] or match[1])
         either = "id BETWEEN ? AND ? OR array BETWEEN ? AND ?"
         yield from store.select_many(either, *[first, last] * 2)

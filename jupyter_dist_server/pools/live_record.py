@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ..common.background_tasks import within
 from ..common.errors import DistError
 from ..common.pool_folder import read_config
 from ..common.protocol.agents.agent_messages import Snapshot
@@ -51,7 +52,7 @@ class LiveRecord:
         deadline = time.monotonic() + wait
         while self.record.version <= version and (left := deadline - time.monotonic()) > 0:
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), left)
+                await within(self._changed.wait(), left)
 
     def set_notice(self, notice: str, holds: bool) -> None:
         """Add a notice to the record, or remove it."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..client.agent_link import AgentLink
 from ..client.ranks.gather_evidence import gather_evidence
 from ..client.ranks.rank_connection import RankConnection
+from ..common.background_tasks import within
 from ..common.errors import DistError
 from ..common.patience import patience
 from ..common.processes.process_ref import POOL_ENDED, ProcessRef
@@ -128,7 +129,7 @@ async def log_of(record: PoolRecord, rank: int) -> list[str]:
     found = find_rank(record, rank)
     link = AgentLink()
     try:
-        return await asyncio.wait_for(_ask_agent(link, Path(record.folder), rank), patience.node)
+        return await within(_ask_agent(link, Path(record.folder), rank), patience.node)
     except asyncio.TimeoutError:
         if found.state == "starting":  # its agent is importing torch, or forks
             raise _starting(found) from None

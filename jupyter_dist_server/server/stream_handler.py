@@ -14,6 +14,7 @@ from jupyter_server.auth.decorator import ws_authenticated
 from jupyter_server.base.websocket import WebSocketMixin
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
+from ..common.background_tasks import within
 from ..common.errors import DistError
 from ..common.patience import patience
 from ..pools.pool import Pool
@@ -107,7 +108,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
             # Otherwise, a page that reconnects early would see the earlier pools disappear.
             with contextlib.suppress(asyncio.TimeoutError):
                 adopted = self.settings["jupyter_dist_has_adopted"].wait()
-                await asyncio.wait_for(adopted, patience.node)
+                await within(adopted, patience.node)
             pools = [pool.record.to_json() for pool in self.manager.pools.values()]
             # All times are by our clock; the browser's may differ.
             first = {"type": "pools", "pools": pools, "time": time.time()}

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ...common.background_tasks import Tasks
+from ...common.background_tasks import Tasks, within
 from ...common.patience import patience
 from ...common.processes.python_command import python_command
 from ...common.protocol.agents.agent_messages import NodeGpus
@@ -92,7 +92,7 @@ class NodeSampler:
         limit, advice = patience.driver, f" {STAYS_LOADED}"
         try:
             reader, self._writer = await asyncio.open_unix_connection(sock=ours, limit=1 << 24)
-            while line := await asyncio.wait_for(reader.readline(), limit):
+            while line := await within(reader.readline(), limit):
                 limit, advice = (self._settings or settings).interval + patience.node, ""
                 with contextlib.suppress(ValueError):  # a line that a library printed
                     self._tell(NodeGpus(self._node, decode_sampler_news(line), visible))

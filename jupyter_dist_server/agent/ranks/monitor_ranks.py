@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
+from ...common.background_tasks import within
 from ...common.patience import patience
 from ...common.processes.pool_processes import ended_now, reap_orphans
 from ...common.processes.process_ref import KILLED, ProcessRef, is_stopped
@@ -158,7 +159,7 @@ class Ranks:
             for record in ending:
                 signal_rank(record, number)
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._all_dead(ending), limit)
+                await within(self._all_dead(ending), limit)
         # The ranks themselves are reaped by `on_child_end` alone.
         by_all = len(ending) == len(own)
         left = left_behind(ending, self._pool, by_all=by_all, spared=self._helpers())

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from ...common.background_tasks import within
 from ...common.patience import patience
 from ...common.pool_folder import recorder_socket, stack_file
 from ...common.processes.process_ref import ProcessRef
@@ -105,7 +106,7 @@ async def from_outside(
 async def _ask_recorder(socket: Path, since: float) -> list[Collective] | None:
     """Ask the thread in C++ that serves a rank's recorder."""
     with contextlib.suppress(OSError, ValueError, asyncio.TimeoutError):
-        answer = await asyncio.wait_for(exchange(socket, _ASK), patience.answer)
+        answer = await within(exchange(socket, _ASK), patience.answer)
         _, _, body = answer.partition(b"\r\n\r\n")
         return collectives_of(read_json(body), since)
     return None
@@ -130,7 +131,7 @@ async def signalled_stack(file: Path, process: ProcessRef | None) -> list[Frame]
         if not _catches_signal(process.pid):
             return []  # it starts, and the file is that of its predecessor
         os.kill(process.pid, STACK_SIGNAL)
-        return _read_stack(await asyncio.wait_for(_grown(file, before), patience.answer))
+        return _read_stack(await within(_grown(file, before), patience.answer))
     return []
 
 

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import zmq
 from jupyter_client.session import DELIM
 
+from ...common.background_tasks import within
 from ...common.pool_folder import endpoint, read_addresses, read_config
 from ...common.protocol.jupyter_messages import Message
 from ...common.protocol.node_addresses import show_client_keys
@@ -199,7 +200,7 @@ class RankSockets:
         for attempt in count():
             pause = min(0.1 * 1.5**attempt, 10.0)  # a rank may be stopped for hours
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._subscribed[rank].wait(), pause)
+                await within(self._subscribed[rank].wait(), pause)
             if self._subscribed[rank].is_set():
                 return
             self._sockets[rank, "iopub"].subscribe(f"nudge-{attempt}")

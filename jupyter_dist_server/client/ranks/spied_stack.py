@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 import msgspec
 from msgspec.structs import replace
 
+from ...common.background_tasks import within
 from ...common.errors import DistError
 from ...common.patience import patience
 from ...common.protocol.ranks.evidence import Evidence, Frame
@@ -63,7 +64,7 @@ async def spied_stack(pid: int, *, native: bool = False) -> SpiedStack:
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        told, error = await asyncio.wait_for(process.communicate(), patience.node)
+        told, error = await within(process.communicate(), patience.node)
         threads = msgspec.json.decode(told, type=list[_Thread])
         main = next(one for one in threads if one.os_thread_id in (pid, None))
     except asyncio.TimeoutError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
+from ...common.background_tasks import within
 from ...common.patience import patience
 from ...common.protocol.jupyter_messages import Content, Message
 from .rank_connection import RankConnection
@@ -45,7 +46,7 @@ async def ask_beside(
         return replies[rank]["content"] if rank in replies else None
 
     try:
-        said = await asyncio.wait_for(answer(), timeout)
+        said = await within(answer(), timeout)
     except asyncio.TimeoutError:
         return None
     if said and said["status"] != "ok":

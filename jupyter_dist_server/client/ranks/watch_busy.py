@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from ...common.background_tasks import within
 from ...common.patience import patience
 from ...common.protocol.jupyter_messages import Message
 from ...common.protocol.ranks.rank_messages import CellRequest, RankStatus
@@ -35,10 +36,10 @@ class Watcher(RankSockets):
             state, cell = message["content"]["execution_state"], message["metadata"]
             self._on_state(rank, state, cell.get("cell"), cell.get("cell_id"), parent["msg_id"])
 
-    async def ready(self, ranks: Iterable[int], within: float | None = None) -> None:
+    async def ready(self, ranks: Iterable[int], seconds: float | None = None) -> None:
         """Wait until no status of `ranks` can be missed, unless one is silent, or it is closed."""
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self.subscribed(ranks), within or patience.busy_answer)
+            await within(self.subscribed(ranks), seconds or patience.busy_answer)
 
 
 async def rank_states(folder: Path, ranks: Iterable[int]) -> dict[int, RankStatus]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import psutil
 
+from ...common.background_tasks import within
 from ...common.patience import patience
 from ...common.processes.process_ref import ProcessRef
 from ...common.protocol.ranks.script_messages import (
@@ -105,5 +106,5 @@ async def _ask(folder: Path | None, pid: int) -> ScriptReply:
     if folder:
         with contextlib.suppress(OSError, ValueError, asyncio.TimeoutError):
             answer = exchange(answer_socket(folder, pid), EVIDENCE)
-            return decode_script_reply(await asyncio.wait_for(answer, patience.answer))
+            return decode_script_reply(await within(answer, patience.answer))
     return ScriptReply()

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..background_tasks import within
 from ..patience import patience
 from ..peers import check_unix_peer
 
@@ -32,7 +33,7 @@ class HandOver:
     async def give(self) -> None:
         """Give the files; raises `asyncio.TimeoutError` if the agent does not come for them."""
         accepting = asyncio.get_running_loop().sock_accept(self._listener)
-        agent, _ = await asyncio.wait_for(accepting, patience.node)
+        agent, _ = await within(accepting, patience.node)
         with agent:
             socket.send_fds(agent, [b"."], self._descriptors)
 
@@ -52,7 +53,7 @@ async def take_over(folder: Path) -> list[int]:
         loop.add_reader(owner, there.set)
         try:
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(there.wait(), patience.node)
+                await within(there.wait(), patience.node)
             _, descriptors, _, _ = socket.recv_fds(owner, 1, _MOST)
         finally:
             loop.remove_reader(owner)

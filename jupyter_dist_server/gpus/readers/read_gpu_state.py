@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 import psutil
 
+from ...common.background_tasks import within
 from ...common.patience import patience
 from ...common.processes.process_ref import ProcessRef
 from ...common.processes.python_command import python_command
@@ -45,7 +46,7 @@ async def read_gpu_state(host_pids: bool | None = None) -> GpuState:
     limit = patience.driver
     lock = _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
     try:
-        await asyncio.wait_for(lock.acquire(), limit)
+        await within(lock.acquire(), limit)
     except asyncio.TimeoutError:
         return no_answer(f"The NVIDIA driver has not responded for {limit:g} s.")
     try:
@@ -65,7 +66,7 @@ async def _read_once(limit: float, host_pids: bool | None) -> GpuState:
         return no_answer(f"The process that reads the GPUs cannot be started: {error.strerror}.")
     assert process.stdout and process.stderr
     try:
-        out = await asyncio.wait_for(process.stdout.read(), limit)
+        out = await within(process.stdout.read(), limit)
     except asyncio.TimeoutError:
         return no_answer(await why_silent_since(process, limit, is_first=True))
     finally:
@@ -107,11 +108,11 @@ async def end_process(process: asyncio.subprocess.Process) -> None:
     if process.returncode is not None:
         return
     with suppress(asyncio.TimeoutError):
-        await asyncio.wait_for(process.wait(), patience.cleanup)
+        await within(process.wait(), patience.cleanup)
         return
     kill(process)
     try:
-        await asyncio.wait_for(process.wait(), patience.cleanup)
+        await within(process.wait(), patience.cleanup)
     except asyncio.TimeoutError:
         _LOG.warning("Process %d is stuck in the NVIDIA driver", process.pid)
         with suppress(psutil.NoSuchProcess):

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import msgspec
 
-from ...common.background_tasks import Tasks
+from ...common.background_tasks import Tasks, within
 from ...common.patience import patience
 from ...common.protocol.sampler_messages import NO_DRIVER, News, SamplerSettings
 from ..gpu_state import read_news
@@ -130,6 +130,6 @@ class Sampler:
 
 async def _next_line(stdout: asyncio.StreamReader, limit: float) -> bytes:
     with suppress(asyncio.TimeoutError):
-        return await asyncio.wait_for(stdout.readline(), limit)
+        return await within(stdout.readline(), limit)
     # If this process was too busy to read a line, it does so now.
-    return await asyncio.wait_for(stdout.readline(), patience.instant)
+    return await within(stdout.readline(), patience.instant)

@@ -10,6 +10,7 @@ from ...client.cell_execution import Reply
 from ...client.pool_client import PoolClient
 from ...client.ranks.gather_evidence import gather_evidence
 from ...client.values.ask_variables import memory_of
+from ...common.background_tasks import within
 from ...common.errors import DistError
 from ...common.patience import patience
 from ...common.processes.process_ref import OTHER_SIZE
@@ -29,7 +30,7 @@ async def explain_failure(client: PoolClient, replies: Mapping[int, Reply]) -> l
     }
     if no_memory:
         try:
-            told = await asyncio.wait_for(memory_of(client, list(no_memory)), patience.busy_answer)
+            told = await within(memory_of(client, list(no_memory)), patience.busy_answer)
         except (DistError, asyncio.TimeoutError) as error:
             _LOG.warning("The ranks did not tell what holds memory.", exc_info=error)
             return []

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from ...common.background_tasks import within
 from ...common.patience import patience
 from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, is_stopped, until_ended
 
@@ -54,7 +55,7 @@ class AgentProcess:
 
         Raises `asyncio.TimeoutError` after `timeout` seconds.
         """
-        await asyncio.wait_for(until_ended(self.process), timeout)
+        await within(until_ended(self.process), timeout)
         if self.exit:
             await asyncio.wait([self.exit], timeout=patience.busy_answer)
         return UNKNOWN_EXIT if (code := self.poll()) is None else code

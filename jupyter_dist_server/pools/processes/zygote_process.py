@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...common.background_tasks import Tasks
+from ...common.background_tasks import Tasks, within
 from ...common.errors import DistError
 from ...common.patience import patience
 from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, is_stopped, until_ended
@@ -199,7 +199,7 @@ class ZygoteProcess:
 
     async def _reap(self, child: subprocess.Popen[bytes]) -> int:
         try:
-            await asyncio.wait_for(until_ended(self._process), patience.cleanup)
+            await within(until_ended(self._process), patience.cleanup)
         except asyncio.TimeoutError:  # it hangs at its exit
             child.kill()
             await until_ended(self._process)

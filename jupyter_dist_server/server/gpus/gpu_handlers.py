@@ -12,6 +12,7 @@ from dataclasses import replace
 from tornado import web
 from tornado.iostream import StreamClosedError
 
+from ...common.background_tasks import within
 from ...common.errors import DistError
 from ...gpus.export_formats import Line, csv_line, csv_title, export_lines, json_line
 from ...gpus.history import History
@@ -107,7 +108,7 @@ class GpuExportHandler(GpuHandler):
                     await self.send(piece)
                 while follow:
                     with suppress(asyncio.TimeoutError):  # a row may be complete without news
-                        await asyncio.wait_for(news.wait(), told.step)
+                        await within(news.wait(), told.step)
                     news.clear()
                     kept = telemetry.history
                     since = max(question.until, question.since or 0.0)

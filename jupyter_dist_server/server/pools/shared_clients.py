@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from ...client.pool_client import PoolClient
-from ...common.background_tasks import Tasks
+from ...common.background_tasks import Tasks, within
 from ...common.errors import DistError
 from ...common.protocol.pool_record import PoolState
 from ...pools.pool import Pool
@@ -56,7 +56,7 @@ class Clients:
         One that is parked is resumed; it goes on to wait for its GPUs after `limit` seconds.
         """
         try:
-            await asyncio.wait_for(pool.parker.ready(), limit)
+            await within(pool.parker.ready(), limit)
         except asyncio.TimeoutError:
             message = "The pool is parked, and waits for its GPUs."
             raise DistError("pool_parked", message, "Try again later.") from None
