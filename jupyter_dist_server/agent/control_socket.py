@@ -57,6 +57,8 @@ class ControlSocket:
         if client.transport.get_write_buffer_size() > _BACKLOG_LIMIT:
             client.transport.abort()
         else:
+            if client in self._behind:  # what it is told may depend on the newest state
+                client.write(self._line())
             client.write(encode(said))
 
     def _line(self) -> bytes:

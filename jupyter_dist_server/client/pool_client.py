@@ -78,12 +78,12 @@ class PoolClient(RankConnection):
         try:
             await self.link.connect(self.folder)
             await within(self.link.first.wait(), patience.node)
+        except asyncio.TimeoutError:  # before `OSError`, which it is since Python 3.11
+            await self.close()
+            raise await self.link.silent_error() from None
         except OSError as error:
             await self.close()
             raise unreachable(self.folder, error) from error
-        except asyncio.TimeoutError:
-            await self.close()
-            raise await self.link.silent_error() from None
         self._tasks.add(self._give_up_when_closed())
         self.open()
         subscribing = self._tasks.add(self.subscribed(range(self.world_size)))
@@ -208,11 +208,15 @@ class PoolClient(RankConnection):
 
     async def repair_group(self) -> bool:
         """Make the process group whole, unless another notebook's cell runs; tell if it is."""
-        taking = self.link.acquire_lock(self.link.closed)
+        taking = asyncio.ensure_future(self.link.acquire_lock(self.link.closed))
         try:
             has_lock = await within(taking, patience.cleanup)
         except asyncio.TimeoutError:  # the next cell of ours makes it
             has_lock = False
+        except asyncio.CancelledError:
+            if not taking.cancelled() and not taking.exception() and taking.result():
+                self.link.lock.release()
+            raise
         if has_lock:
             try:
                 await self.group.repair()

@@ -59,7 +59,8 @@ async def any_of(
 async def within(work: Awaitable[T], seconds: float | None) -> T:
     """Do what `asyncio.wait_for` does, which may lose a cancellation up to Python 3.11.
 
-    Raises `asyncio.TimeoutError`. See https://github.com/python/cpython/issues/86296.
+    This may lose a result instead, if it is cancelled as the work ends. Raises
+    `asyncio.TimeoutError`. See https://github.com/python/cpython/issues/86296.
     """
     task = asyncio.ensure_future(work)
     try:

@@ -11,7 +11,6 @@ import contextlib
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +63,8 @@ class Parker:
     _task: asyncio.Task[None] | None = None
     _waits: bool = False
     """Whether nothing has been done yet: it waits for a cell, or for its GPUs."""
+    _only_if_idle: bool = False
+    """Whether nobody has asked for the parking that is under way."""
 
     def __post_init__(self) -> None:
         self._steps = ParkSteps(self._pool)
@@ -74,14 +75,16 @@ class Parker:
         With `only_if_idle`, it is not parked after a cell. Raises `DistError` if it cannot be.
         """
         if self._is_under_way:
-            if self._waits and self._is_resuming:
+            self._only_if_idle &= only_if_idle
+            if self._waits and self._is_resuming and not only_if_idle:
                 await self._call_off()
             return
         parked = self._pool.record.parked
         if not parked:
             check_parkable(self._pool.record)
         if not parked or parked.leased:  # whoever was parking it has ended meanwhile
-            self._begin(False, partial(self._park, only_if_idle))
+            self._only_if_idle = only_if_idle
+            self._begin(False, self._park)
 
     async def resume(self) -> None:
         """Begin to bring a parked pool back to its GPUs; wait in line if others have them.
@@ -157,7 +160,7 @@ class Parker:
 
     # -- to the host's memory ---------------------------------------------------------------
 
-    async def _park(self, only_if_idle: bool) -> None:
+    async def _park(self) -> None:
         self._tell("The ranks run a cell.")
         link = self._agent.link
         if not await link.acquire_lock(link.closed):
@@ -167,7 +170,7 @@ class Parker:
             parked = self._pool.record.parked
             if parked and not parked.leased:  # another notebook was quicker
                 return
-            if only_if_idle and self._pool.record.idle_since is None:
+            if self._only_if_idle and self._pool.record.idle_since is None:
                 return
             async with self._steps.connection() as ranks:
                 parked = parked or await self._get_ready(ranks)

@@ -66,6 +66,7 @@ async def test_a_cell_of_another_notebook_waits_until_the_pool_is_parked(
         await until(lambda: other.record.parked)
         ready = asyncio.create_task(other.parker.ready())
         await until(lambda: other.record.parking and other.record.parking.reason)
+        await other.parker.park(only_if_idle=True)  # which somebody has come before
         driver.script()
         await done(mine)
         assert not (mine.record.parking and mine.record.parking.failure)
@@ -125,6 +126,24 @@ async def test_a_pool_that_waits_for_a_cell_to_be_parked_is_called_off(
         await running
         assert await run(pool, "print(rank)") == {0: "0", 1: "1"}
         assert pool.record.state is PoolState.RUNNING and driver.calls() == []
+
+
+async def test_a_pool_that_is_parked_only_if_idle(driver: FakeCuda, tmp_path: Path) -> None:
+    async with warm_manager() as manager:
+        pool = await start_pool(manager, tmp_path, num_ranks=2, park_after=3600.0)
+        gate = tmp_path / "gate"
+        cell = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.05)"
+        for asked in (False, True):
+            running = asyncio.create_task(run(pool, cell))
+            await until(lambda: all(rank.state == "busy" for rank in pool.record.ranks))
+            await pool.parker.park(only_if_idle=True)
+            if asked:
+                await pool.parker.park()
+            gate.touch()
+            await running
+            await done(pool)
+            assert (pool.record.state is PoolState.SUSPENDED) == asked
+            gate.unlink()
 
 
 async def test_a_pool_that_is_to_stay_parked_fails_the_cell_that_waits(

@@ -45,10 +45,15 @@ async def read_gpu_state(host_pids: bool | None = None) -> GpuState:
     """Read everything once, except rates, which need two samples."""
     limit = patience.driver
     lock = _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+    taking = asyncio.ensure_future(lock.acquire())
     try:
-        await within(lock.acquire(), limit)
+        await within(taking, limit)
     except asyncio.TimeoutError:
         return no_answer(f"The NVIDIA driver has not responded for {limit:g} s.")
+    except asyncio.CancelledError:
+        if not taking.cancelled():
+            lock.release()
+        raise
     try:
         await check_driver()
         return await _read_once(limit, host_pids)

@@ -265,7 +265,12 @@ class CurrentPool:
         while True:
             record = self._owner.control.resume(record.id)
             is_parking = record.parking and not record.parking.resume
-            self._record = record = self._owner.follow_parking(record, progress)
+            try:
+                self._record = record = self._owner.follow_parking(record, progress)
+            except DistError as error:
+                if not is_parking or error.code != "cannot_park":
+                    raise
+                continue  # it runs, and forgets why it could not be parked
             if not (is_parking and record.parked):  # then it could not be called off any more
                 return record
 

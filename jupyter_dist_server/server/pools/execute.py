@@ -13,7 +13,7 @@ from tornado import web
 from tornado.iostream import StreamClosedError
 
 from ...client.cell_execution import Execution
-from ...client.pool_client import PoolClient
+from ...client.pool_client import POOL_PARKED, PoolClient
 from ...common.errors import DistError
 from ...common.rank_specs import check_ranks
 from ...placement.requests.field_checks import MAX_SECONDS
@@ -39,12 +39,18 @@ class ExecuteHandler(DistHandler):
             raise DistError("bad_request", message, field="timeout")
         ranks = check_rank_list(body) or list(range(pool.record.world_size))
         check_ranks(ranks, pool.record.world_size)
-        async with self.settings["jupyter_dist_clients"].use(pool, limit) as client:
-            run = partial(run_limited, client, code, ranks, limit, gone=self.gone)
-            if NDJSON in self.request.headers.get("Accept", ""):
-                await self._stream(run)
-            else:
-                await self._collect(run, ranks)
+        while True:
+            async with self.settings["jupyter_dist_clients"].use(pool, limit) as client:
+                run = partial(run_limited, client, code, ranks, limit, gone=self.gone)
+                try:
+                    if NDJSON in self.request.headers.get("Accept", ""):
+                        await self._stream(run)
+                    else:
+                        await self._collect(run, ranks)
+                    return
+                except DistError as error:
+                    if error.code != POOL_PARKED:  # while the code waited for its turn
+                        raise
 
     async def _collect(self, run: _Run, ranks: list[int]) -> None:
         outputs = Collected(ranks)
