@@ -15,7 +15,8 @@ from jupyter_dist_server.common.protocol.pool_record import PoolRecord, PoolStat
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 from jupyter_dist_server.notebook.magics.option_parser import read_node_map
 from jupyter_dist_server.notebook.reuse_pool import can_reuse
-from jupyter_dist_server.placement.new_pool_record import Allocation, new_record, place_ranks
+from jupyter_dist_server.placement.new_pool_record import Allocation, new_record
+from jupyter_dist_server.placement.ranks_to_gpus import place_ranks
 from jupyter_dist_server.placement.ranks_to_nodes import Spread, spread
 from jupyter_dist_server.placement.requests.request import PoolRequest
 

@@ -19,8 +19,13 @@ from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 from jupyter_dist_server.jobs.leases.lease import GpuLease
 from jupyter_dist_server.jobs.schedule.situation import Waiting
 from jupyter_dist_server.placement.conflicts import unavailable
-from jupyter_dist_server.placement.new_pool_record import allowed, place_ranks
-from jupyter_dist_server.placement.ranks_to_gpus import GpusTaken, Placement, place
+from jupyter_dist_server.placement.ranks_to_gpus import (
+    GpusTaken,
+    Placement,
+    allowed,
+    place,
+    place_ranks,
+)
 from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.processes.start_agent import agent_environment
 
