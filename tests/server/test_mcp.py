@@ -109,7 +109,7 @@ def test_wrong_arguments_are_refused(client: Client, tool: str, given: Any, word
 
 
 RANKS: list[Any] = [[10**400], [None], ["0"], [{}]]
-COMMANDS: list[Any] = [[], [1], ["\0"], ["\ud800"], ["x"] * 10**5]
+COMMANDS: list[Any] = [[], [1], ["\0"], ["\ud800"], ["x"] * 10**4]
 HOSTILE: dict[str, list[Any]] = {
     "start_pool": [{name: value} for name, values in BAD_FIELDS.items() for value in values],
     "pool": [{"pool": id} for id in ("ü", "٣", "p" * 100_000, "\0", "\ud800", "", "-")],
