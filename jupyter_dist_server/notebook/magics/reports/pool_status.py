@@ -90,7 +90,10 @@ def _describe_parking(record: PoolRecord) -> str:
         line = f" You are {write_place(change.line)}." if change.line else ""
         return f"{'Resuming' if change.resume else 'Parking'} the pool: {change.reason}{line}"
     if not record.parked or record.parked.leased:
-        return "The pool is being parked or resumed by another notebook."
+        return (
+            "Another notebook parks or resumes the pool, or has ended while it did. The next cell on "
+            "ranks brings it back."
+        )
     return (
         f"Parked: {gpus_of(record.ranks)} can be used by others; the ranks keep "
         f"{format_bytes(record.parked.nbytes)} of the GPUs in this machine's memory. The next cell "
