@@ -91,8 +91,8 @@ def _describe_parking(record: PoolRecord) -> str:
         return f"{'Resuming' if change.resume else 'Parking'} the pool: {change.reason}{line}"
     if not record.parked or record.parked.leased:
         return (
-            "Another notebook parks or resumes the pool, or has ended while it did. The next cell on "
-            "ranks brings it back."
+            "Another notebook parks or resumes the pool, or has ended while it did. The next cell "
+            "on ranks brings it back."
         )
     return (
         f"Parked: {gpus_of(record.ranks)} can be used by others; the ranks keep "
