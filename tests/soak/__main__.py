@@ -2,8 +2,9 @@
 
 ``python -m tests.soak --minutes 60`` kills and stops processes, steps the clock, fills the disk,
 has clients that do not read and another user who tries to get in, one after the other, while a
-notebook runs cells. It ends with an error at the first sentence that is not true, and the first
-thing that is lost or left. It prints how often each fault happened and how long recovering took.
+notebook runs cells and a queue runs healthy jobs. It ends with an error at the first sentence that
+is not true, and the first thing that is lost or left. It prints how often each fault happened and
+how long recovering took.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from ..network import own_network
 from ..notebook_driver import Notebook
 from .faults import Fault, OnProcess, all_faults
+from .healthy_jobs import HealthyJobs
 from .world import World
 
 
@@ -99,10 +101,12 @@ def main() -> int:
         ]
         end = time.monotonic() + 60 * options.minutes
         try:
-            while time.monotonic() < end:
-                fault = soak.rng.choice(faults)
-                print(time.strftime("%H:%M:%S"), fault.name, flush=True)
-                soak.once(fault)
+            with HealthyJobs(Path(folder) / "queue") as jobs:
+                while time.monotonic() < end:
+                    fault = soak.rng.choice(faults)
+                    print(time.strftime("%H:%M:%S"), fault.name, flush=True)
+                    soak.once(fault)
+                    jobs.check()
         finally:
             print(soak.summary(), flush=True)
             world.end()
