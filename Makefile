@@ -6,7 +6,7 @@
 #   make lab-fake   opens it on a pretend machine with 8 GPUs, whose load follows the ranks
 #   make lint types py-test ts-test ui-test   the parts of `make test`
 #   make test-under-load   runs all tests while two other programs use the processors
-#   make chaos   kills and stops 208 processes of notebooks, ranks and servers, and 500 of the queue, and checks all each time
+#   make chaos   kills and stops 208 processes of notebooks, ranks and servers, 500 of the queue and 400 of pools that are parked or resized, and checks all each time
 #   make soak   lets faults happen to a server, a notebook and its ranks, for an hour; best as root
 #   make bench  compares pools with plain kernels
 #   make bench-peers   compares them with other packages too, each in an environment of its own in .bench
@@ -93,6 +93,7 @@ test-under-load:
 chaos: $(INSTALLED)
 	JUPYTER_DIST_CHAOS=208 pytest -n $(PYTEST_WORKERS) $(PYTEST_OPTIONS) tests/notebook/test_chaos.py
 	JUPYTER_DIST_CHAOS=500 pytest --timeout 3600 $(PYTEST_OPTIONS) tests/jobs/test_queue_chaos.py
+	JUPYTER_DIST_CHAOS=200 pytest --timeout 3600 $(PYTEST_OPTIONS) tests/pools/test_park.py tests/pools/test_resize.py
 
 soak: $(INSTALLED)
 	pytest -m slow tests

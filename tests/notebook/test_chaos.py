@@ -45,7 +45,7 @@ FAULTS = {
     ("stop", "server"): 1,
 }
 """What happens to whom, and how often for each seed: as many are stopped as are killed."""
-SEEDS = -(-int(os.environ.get("JUPYTER_DIST_CHAOS", "32")) // sum(FAULTS.values()))
+SEEDS = -(-int(os.environ.get("JUPYTER_DIST_CHAOS", "16")) // sum(FAULTS.values()))
 
 
 def shared_memory() -> set[str]:

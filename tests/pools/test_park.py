@@ -34,7 +34,7 @@ from ..fake_nvml.four_gpus import FOUR, NAMES
 from ..pool_driver import client_of, request
 from .warm import start_pool, until, warm_manager
 
-FAULTS = int(os.environ.get("JUPYTER_DIST_CHAOS", "40"))
+FAULTS = int(os.environ.get("JUPYTER_DIST_CHAOS", "20"))
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from ..fake_nvml.four_gpus import FOUR
 from ..pool_driver import client_of
 from .warm import start_pool, until, warm_manager
 
-FAULTS = int(os.environ.get("JUPYTER_DIST_CHAOS", "24"))
+FAULTS = int(os.environ.get("JUPYTER_DIST_CHAOS", "12"))
 SUM = "t = torch.ones(1)\ndist.all_reduce(t)\nprint(int(t), world_size, globals().get('kept'))"
 
 

@@ -35,8 +35,14 @@ async function open(
 
 /** Runs the first cells, one after the other. */
 async function run(page: Page, cells: Locator, count: number): Promise<void> {
-  await cells.first().locator('.cm-content').click();
-  for (let index = 0; index < count; index++) {
+  // What is run before the notebook has its kernel is not run.
+  await expect(async () => {
+    await cells.first().locator('.cm-content').click();
+    await page.keyboard.press('Shift+Enter');
+    const prompt = cells.first().locator('.jp-InputPrompt');
+    await expect(prompt).not.toHaveText('[ ]:', { timeout: 3000 });
+  }).toPass();
+  for (let index = 1; index < count; index++) {
     await page.keyboard.press('Shift+Enter');
   }
 }
