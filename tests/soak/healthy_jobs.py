@@ -60,10 +60,12 @@ def go_on(queue: Queue, ended: threading.Event) -> None:
             jobs.append(queue.submit(*options))
         for job in [*jobs]:
             state = queue.show(job)["state"]
-            if state in ("PENDING", "RUNNING"):
+            if state == "PENDING":
+                continue
+            check_log(queue.output(job))
+            if state == "RUNNING":
                 continue
             assert state == "COMPLETED", f"{queue.show(job)}\n{queue.output(job)}"
-            check_log(queue.output(job))
             jobs.remove(job)
             done += 1
         if jobs and queue.show(jobs[0])["state"] == "RUNNING":
