@@ -134,7 +134,7 @@ def place(
     is gloo on the CPU, ``cpu:gloo,cuda:nccl`` with a GPU per rank, and gloo where ranks share one
     or run on MIG instances: NCCL refuses the first, "Duplicate GPU detected", and does not connect
     MIG instances. `unavailable` says by UUID why GPUs are not available, in words such as ``"leased
-    by bob"``; see `conflicts`.
+    by bob"``; see `unavailable_gpus`.
 
     Raises `GpusTaken` if GPUs are taken or short of memory, and `DistError` if a GPU does not
     exist, there are never enough, or the backend cannot work.

@@ -21,8 +21,8 @@ from ..common.processes.program_path import let_programs_find_jdist
 from ..common.protocol.agents.attachment import SERVER, Owner
 from ..common.server_file import write_discovery_file
 from ..engines.choose_engine import ENGINES
-from ..gpus.in_use import UNSEEN, most_unseen
 from ..gpus.telemetry import Telemetry
+from ..gpus.used_without_lease import UNSEEN, most_unseen
 from ..pools.pool import DEFAULT_TIMEOUT
 from ..pools.pool_manager import PoolManager
 from ..pools.processes.zygote_registry import DEFAULT_KEEP_WARM
