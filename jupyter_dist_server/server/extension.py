@@ -33,8 +33,8 @@ from ..pools.reports.rank_variables import RankVariables
 from .gpus.gpu_messages import GpuFeed
 from .gpus.prometheus import GpuCollector
 from .jobs.job_news import JobFeed
+from .mcp.agent_calls import AgentCalls
 from .mcp.pool_tools import Runs
-from .mcp.tool_calls import AgentCalls
 from .pools.shared_clients import Clients
 from .pools.start_form import ClusterQuestion
 from .pools_of_kernels import end_orphans, follow_files, follow_kernels, kernel_processes
