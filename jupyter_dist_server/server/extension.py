@@ -35,9 +35,10 @@ from .gpus.prometheus import GpuCollector
 from .jobs.job_news import JobFeed
 from .mcp.agent_calls import AgentCalls
 from .mcp.pool_tools import Runs
+from .pools.orphaned_pools import end_orphans
 from .pools.shared_clients import Clients
 from .pools.start_form import ClusterQuestion
-from .pools_of_kernels import end_orphans, follow_files, follow_kernels, kernel_processes
+from .pools_of_kernels import follow_files, follow_kernels, kernel_processes
 from .routes import ROUTES
 from .weak_settings import weak_points
 
