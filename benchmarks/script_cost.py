@@ -10,7 +10,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from jupyter_dist_server.common.way_in import way_in
+from jupyter_dist_server.common.ask_from_outside import way_in
 
 from .recorder import Blocks
 

@@ -9,8 +9,8 @@ import msgspec
 
 from ..common.pool_folder import our_folders
 from ..common.units import format_bytes, format_gpus, name_gpus
-from ..gpus.in_use import GpuUse, in_use
 from ..gpus.readers.gpu_reader import read_gpus
+from ..gpus.used_without_lease import GpuUse, in_use
 from ..jobs.leases.lease import GpuLease, holders
 from ..jobs.rules.rules import closed_gpus
 from ..jobs.schedule.overview import overview

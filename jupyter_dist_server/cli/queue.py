@@ -202,7 +202,7 @@ def _read_gpus() -> GpuState:
 
 def count_free() -> int:
     """Return how many GPUs nobody has."""
-    from ..gpus.in_use import in_use  # not above: few want to know
+    from ..gpus.used_without_lease import in_use  # not above: few want to know
     from ..jobs.leases.lease import holders
 
     gpus = _read_gpus()

@@ -21,8 +21,8 @@ from .agent_link import AgentLink, unreachable
 from .cell_execution import Execution, Executions, OnOutput, Reply
 from .group_recovery import GroupRecovery
 from .halt_clock import HaltClock
-from .interrupt import Interrupter
 from .ranks.rank_connection import RankConnection
+from .stop_cell import Interrupter
 
 OUTPUT_LIMIT = 10_000_000
 """Characters that one cell may show, all its ranks together; the rest goes to files."""

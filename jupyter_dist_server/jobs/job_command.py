@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
+from ..common.ask_from_outside import PROFILE_STEPS, way_in
 from ..common.files.shared_folder import FOLDER
 from ..common.users import name_of
-from ..common.way_in import PROFILE_STEPS, way_in
 from .slurm_variables import slurm_variables
 from .store.job import Job, Spec
 from .store.store import Store

@@ -21,22 +21,22 @@ from ..common.protocol.pool_record import PoolRecord
 from ..common.users import name_of
 from ..gpus.cuda_visible_devices import counts_differ, hides_all
 from ..gpus.gpu_state import GpuState
-from ..gpus.in_use import GpuUse, in_use
 from ..gpus.inventory import Inventory
 from ..gpus.readers.read_gpu_state import read_gpu_state
+from ..gpus.used_without_lease import GpuUse, in_use
 from ..jobs.file_changes import Wake
 from ..jobs.leases.lease import GpuTaken, Lease, holders
 from ..jobs.schedule.board import POOL, Board, Posted, order_lock, posted
 from ..jobs.schedule.situation import Situation, Waiting, first, situation, where_in_line
 from ..jobs.schedule.trust import Trust
 from ..jobs.schedule.wants import Machine, Want
-from .conflicts import foreign, may_be_ending, unavailable
 from .gpu_policies import candidates
 from .new_pool_record import Allocation
 from .number_of_ranks import environment_of, number_of_ranks
 from .offers import with_offers
 from .ranks_to_gpus import GpusTaken, GpusUnknown, allowed, place_ranks
 from .requests.request import PoolRequest
+from .unavailable_gpus import foreign, may_be_ending, unavailable
 from .while_kernel_lives import while_kernel_lives
 
 _READ_EVERY = 3.0

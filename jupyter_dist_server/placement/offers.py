@@ -16,7 +16,7 @@ from .requests.field_checks import GpuId
 from .requests.request import PoolRequest
 
 Reasons = Callable[[PoolRequest], Mapping[str, str]]
-"""Tells why GPUs are not available, by UUID, see `conflicts.unavailable`."""
+"""Tells why GPUs are not available, by UUID, see `unavailable_gpus.unavailable`."""
 
 
 def with_offers(

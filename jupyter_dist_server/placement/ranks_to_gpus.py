@@ -16,6 +16,7 @@ from ..gpus import slurm_job
 from ..gpus.cuda_visible_devices import counts_differ, narrow, write_mask
 from ..gpus.inventory import NO_GPU, Gpu, Inventory
 from ..gpus.metrics import Samples
+from .choose_backend import choose_backend
 from .gpu_policies import candidates, free_memory, order
 from .number_of_ranks import environment_of, slurm_tasks
 from .requests.field_checks import CPU
@@ -130,11 +131,9 @@ def place(
 ) -> Placement:
     """Decide where ranks go, those on the CPU too.
 
-    Without `num_ranks` there is one rank per GPU, or two on a machine without. Without `backend` it
-    is gloo on the CPU, ``cpu:gloo,cuda:nccl`` with a GPU per rank, and gloo where ranks share one
-    or run on MIG instances: NCCL refuses the first, "Duplicate GPU detected", and does not connect
-    MIG instances. `unavailable` says by UUID why GPUs are not available, in words such as ``"leased
-    by bob"``; see `conflicts`.
+    Without `num_ranks` there is one rank per GPU, or two on a machine without. `unavailable` says
+    by UUID why GPUs are not available, in words such as ``"leased by bob"``; see
+    `unavailable_gpus`.
 
     Raises `GpusTaken` if GPUs are taken or short of memory, and `DistError` if a GPU does not
     exist, there are never enough, or the backend cannot work.
@@ -178,28 +177,10 @@ def place(
     if why_first:
         sizes = ", ".join(f"GPU {gpu.label} ({why_first(gpu)})" for gpu in dict.fromkeys(gpus))
         notices.append(f"Placement by {request.policy.replace('-', ' ')}: {sizes}.")
-    shared = len(set(gpus)) < len(gpus)
-    parts = any(gpu.mig is not None for gpu in gpus)
-    grouped = request.backend != "none"
-    if shared and grouped:
-        where = ", ".join(f"rank {rank} → GPU {gpu.label}" for rank, gpu in enumerate(gpus))
-        notices.append(
-            f"More ranks than GPUs: ranks share GPUs ({where}), so the backend is gloo, which "
-            "is slower than NCCL."
-        )
-    elif parts and grouped:
-        notices.append(
-            "Ranks run on MIG instances, so the backend is gloo: NCCL does not support "
-            "communication between MIG instances. Each rank sees only its own instance, as "
-            "cuda:0."
-        )
-    return Placement(
-        gpus,
-        request.policy,
-        request.backend or ("gloo" if shared or parts else "cpu:gloo,cuda:nccl"),
-        tuple(notices),
-        by_uuid=counts_differ(inventory),
-    )
+    backend, about_backend = choose_backend(request, gpus)
+    notices += filter(None, [about_backend])
+    by_uuid = counts_differ(inventory)
+    return Placement(gpus, request.policy, backend, tuple(notices), by_uuid=by_uuid)
 
 
 def _hybrid(request: PoolRequest, placed: Placement) -> Placement:
@@ -219,7 +200,7 @@ def _hybrid(request: PoolRequest, placed: Placement) -> Placement:
     return replace(
         placed,
         gpus=tuple(gpus),
-        backend=request.backend or "gloo",
+        backend=choose_backend(request, gpus)[0],
         notices=(*placed.notices, f"{notice}."),
         hybrid=True,
     )
@@ -246,9 +227,9 @@ def _on_cpu(request: PoolRequest, inventory: Inventory) -> Placement:
         notices = [reason]  # there may be GPUs, and the user should know
     count = request.num_ranks or len(request.map or ()) or request.cpu_ranks or CPU_RANKS
     notices += inventory.problems
-    backend = request.backend or "gloo"
-    hybrid = request.is_hybrid
-    return Placement((None,) * count, "cycle", backend, tuple(notices), hybrid=hybrid)
+    gpus = (None,) * count
+    backend, _ = choose_backend(request, gpus)
+    return Placement(gpus, "cycle", backend, tuple(notices), hybrid=request.is_hybrid)
 
 
 def _refusals(

@@ -7,8 +7,8 @@ import platform
 from ..common.errors import DistError
 from ..common.protocol.pool_record import PoolRecord
 from ..common.units import format_bytes
-from ..gpus.in_use import name_process
 from ..gpus.readers.read_gpu_state import read_gpu_state
+from ..gpus.used_without_lease import name_process
 from .live_record import check_running
 
 _RESERVE = 1.2

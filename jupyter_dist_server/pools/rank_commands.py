@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..client.agent_link import can_connect, folder_removed
 from ..client.cell_execution import Execution
-from ..client.interrupt import Interrupter, interrupter_of
+from ..client.stop_cell import Interrupter, interrupter_of
 from ..common.background_tasks import Tasks
 from ..common.errors import DistError
 from ..common.policy import allowed_limit

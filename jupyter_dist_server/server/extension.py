@@ -21,8 +21,8 @@ from ..common.processes.program_path import let_programs_find_jdist
 from ..common.protocol.agents.attachment import SERVER, Owner
 from ..common.server_file import write_discovery_file
 from ..engines.choose_engine import ENGINES
-from ..gpus.in_use import UNSEEN, most_unseen
 from ..gpus.telemetry import Telemetry
+from ..gpus.used_without_lease import UNSEEN, most_unseen
 from ..pools.pool import DEFAULT_TIMEOUT
 from ..pools.pool_manager import PoolManager
 from ..pools.processes.zygote_registry import DEFAULT_KEEP_WARM
@@ -33,11 +33,12 @@ from ..pools.reports.rank_variables import RankVariables
 from .gpus.gpu_messages import GpuFeed
 from .gpus.prometheus import GpuCollector
 from .jobs.job_news import JobFeed
+from .mcp.agent_calls import AgentCalls
 from .mcp.pool_tools import Runs
-from .mcp.tool_calls import AgentCalls
+from .pools.orphaned_pools import end_orphans
 from .pools.shared_clients import Clients
 from .pools.start_form import ClusterQuestion
-from .pools_of_kernels import end_orphans, follow_files, follow_kernels, kernel_processes
+from .pools_of_kernels import follow_files, follow_kernels, kernel_processes
 from .routes import ROUTES
 from .weak_settings import weak_points
 

@@ -19,8 +19,8 @@ from ..common.protocol.pool_record import PoolRecord
 from ..common.rank_specs import format_ranks
 from ..common.units import format_bytes, gpus_of, name_gpus
 from ..gpus.gpu_state import GpuState
-from ..gpus.in_use import in_use
 from ..gpus.inventory import Gpu
+from ..gpus.used_without_lease import in_use
 from ..jobs.leases.lease import GpuLease, holders
 from ..jobs.rules.rules import closed_gpus
 from ..jobs.schedule.overview import Row, overview

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,16 +16,10 @@ from tornado import web
 
 from ..common.background_tasks import Tasks
 from ..common.errors import DistError
-from ..common.patience import patience
 from ..common.processes.kernel_python import python_of_kernelspec, running_kernel
-from ..common.protocol.agents.attachment import KERNEL
 from ..placement.requests.request import PoolRequest
-from ..pools.end_reasons import abandoned
-from ..pools.pool import Pool
 from ..pools.pool_manager import PoolManager
 from .base_handlers import StatusHandler
-
-_LOG = logging.getLogger(__name__)
 
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 FILE_ACTIONS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
@@ -165,46 +157,3 @@ def _moved(old: str, new: str, root: str, name: str) -> str:
         if name == before or name.startswith(f"{before}/"):
             return after + name[len(before) :]
     return name
-
-
-async def end_orphans(serverapp: Any, manager: PoolManager, grace: float) -> None:
-    """Mark pools whose kernel has died, and stop them after the grace time.
-
-    The server usually restarts a killed kernel, which gets its pool back, and looks for dead ones
-    every 3 s. So a kernel counts as dead only when it has been gone for some seconds.
-    """
-    missed: dict[str, float] = {}
-    while True:
-        await asyncio.sleep(1.0)
-        live = manager.live()
-        missed = {pool.record.id: missed.get(pool.record.id, time.time()) for pool in live}
-        for pool in live:
-            try:
-                await _end_if_orphaned(pool, missed, serverapp.kernel_manager, manager, grace)
-            except Exception:  # the other pools are checked all the same
-                _LOG.exception("Checking the kernel of pool %s failed", pool.record.id)
-
-
-async def _end_if_orphaned(
-    pool: Pool, missed: dict[str, float], kernels: Any, manager: PoolManager, grace: float
-) -> None:
-    kernel = pool.record.kernel_id
-    attached = [one.kernel_id for one in pool.record.attachments if one.kind == KERNEL]
-    if kernel is None or await _is_alive(kernels, kernel):
-        del missed[pool.record.id]
-    elif attached:
-        del missed[pool.record.id]
-        if kernel not in attached:  # it may belong to another server
-            manager.hand_over(pool)
-    since = missed.get(pool.record.id)
-    orphaned = since if since and time.time() - since >= patience.busy_answer else None
-    if orphaned != pool.record.orphaned:
-        pool.change(orphaned=orphaned)
-    if since and time.time() - since >= max(grace, patience.busy_answer):
-        manager.stop_later(pool, abandoned(grace))
-
-
-async def _is_alive(kernels: Any, kernel_id: str) -> bool:
-    if kernel_id not in kernels:
-        return False
-    return bool(await ensure_async(kernels.get_kernel(kernel_id).is_alive()))

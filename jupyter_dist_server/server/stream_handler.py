@@ -23,7 +23,7 @@ from .base_handlers import KernelAuthMixin, read_json
 from .gpus.gpu_messages import GpuFeed
 from .jobs.job_handler_base import JobHandlerBase
 from .jobs.job_news import JobNews
-from .mcp.tool_calls import AgentCalls
+from .mcp.agent_calls import AgentCalls
 
 FRAME_INTERVAL = 0.03
 """Least seconds between two states of one pool."""

@@ -5,8 +5,8 @@ import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
 import { CellHistory } from '../model/cells';
-import { errorsOf } from '../model/draft';
-import type { Draft } from '../model/draft';
+import { errorsOf } from '../model/startDraft';
+import type { Draft } from '../model/startDraft';
 import type { RankState } from '../model/contract';
 import type { IProcess } from '../model/gpuContract';
 import type { MemoryOwner } from '../model/gpuUse';

@@ -2,7 +2,7 @@ import { act } from 'react';
 
 import { ApiError } from '../model/restClient';
 import type { StreamMessage } from '../model/contract';
-import { withoutValues } from '../model/draft';
+import { withoutValues } from '../model/startDraft';
 import type { IProcess } from '../model/gpuContract';
 import { Telemetry } from '../model/telemetry';
 import { CommandIDs } from '../model/tokens';

@@ -8,8 +8,8 @@ import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator } from '@jupyterlab/translation';
 
 import { Client } from './restClient';
-import { withoutValues } from './draft';
-import type { Draft } from './draft';
+import { withoutValues } from './startDraft';
+import type { Draft } from './startDraft';
 import { CurrentNotebook, NotebookKernels } from './notebook';
 import { PoolsModel } from './pools';
 import { QueueModel } from './queue';

@@ -5,8 +5,8 @@ import { Signal } from '@lumino/signaling';
 
 import { asApiError } from './restClient';
 import type { IStartChoice, IStartSchema } from './contract';
-import { toChoice, errorsOf } from './draft';
-import type { Draft } from './draft';
+import { toChoice, errorsOf } from './startDraft';
+import type { Draft } from './startDraft';
 import { MAX_RANKS } from './tokens';
 import type { ICurrentNotebook, INotebook, IPoolsModel } from './tokens';
 import { trans } from './trans';

@@ -15,7 +15,7 @@ from jupyter_dist_server.jobs.leases.lease import Lease
 from jupyter_dist_server.jobs.usage_reader import EVERY
 
 from ..fake_nvml.build import State
-from ..gpus.test_in_use import GB, HIDDEN, UNKNOWN
+from ..gpus.test_used_without_lease import GB, HIDDEN, UNKNOWN
 from ..waiting import wait_for
 from .queue_driver import Queue
 

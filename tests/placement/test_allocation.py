@@ -20,8 +20,8 @@ import pytest
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.common.protocol.offers import InLine, Offer
-from jupyter_dist_server.gpus.in_use import UNSEEN
 from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
+from jupyter_dist_server.gpus.used_without_lease import UNSEEN
 from jupyter_dist_server.jobs.schedule.board import posted, wants_of
 from jupyter_dist_server.notebook.custom_placement import FreeGpu, custom_map
 from jupyter_dist_server.placement.allocate_gpus import Allocator
@@ -101,7 +101,7 @@ HIDDEN = """
 import asyncio
 from functools import partial
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.gpus.in_use import UNSEEN
+from jupyter_dist_server.gpus.used_without_lease import UNSEEN
 from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
 from jupyter_dist_server.placement.allocate_gpus import Allocator
 from jupyter_dist_server.placement.new_pool_record import new_record

@@ -14,11 +14,10 @@ from jupyter_dist_server.agent.ranks.rank_environment import rank_environment
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.gpus.gpu_state import GpuState
-from jupyter_dist_server.gpus.in_use import in_use
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
+from jupyter_dist_server.gpus.used_without_lease import in_use
 from jupyter_dist_server.jobs.leases.lease import GpuLease
 from jupyter_dist_server.jobs.schedule.situation import Waiting
-from jupyter_dist_server.placement.conflicts import unavailable
 from jupyter_dist_server.placement.ranks_to_gpus import (
     GpusTaken,
     Placement,
@@ -27,6 +26,7 @@ from jupyter_dist_server.placement.ranks_to_gpus import (
     place_ranks,
 )
 from jupyter_dist_server.placement.requests.request import PoolRequest
+from jupyter_dist_server.placement.unavailable_gpus import unavailable
 from jupyter_dist_server.pools.processes.start_agent import agent_environment
 
 NO_GPUS = Inventory(reason=NO_GPU)

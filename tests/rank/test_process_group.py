@@ -14,8 +14,8 @@ import pytest
 from torch.distributed import ProcessGroup
 
 from jupyter_dist_server.client.cell_execution import Execution, Reply
-from jupyter_dist_server.client.interrupt import interrupter_of
 from jupyter_dist_server.client.pool_client import PoolClient
+from jupyter_dist_server.client.stop_cell import interrupter_of
 from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.common.protocol.ranks.rank_messages import (
     BreakRequest,

@@ -13,12 +13,12 @@ import pytest
 from jupyter_dist_server.common.files.shared_folder import FOLDER, folder, owner_notice
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
-from jupyter_dist_server.gpus.in_use import GpuUse
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
+from jupyter_dist_server.gpus.used_without_lease import GpuUse
 from jupyter_dist_server.jobs.leases.lease import GpuTaken, Lease, holders
 from jupyter_dist_server.jobs.schedule.board import posted, wants_of
-from jupyter_dist_server.placement.conflicts import unavailable
 from jupyter_dist_server.placement.requests.request import PoolRequest
+from jupyter_dist_server.placement.unavailable_gpus import unavailable
 
 from ..fake_nvml.build import State
 from ..fake_nvml.four_gpus import MACHINE as MACHINE_OF_FOUR

@@ -15,7 +15,7 @@ from traitlets.config import Config
 from jupyter_dist_server.common.protocol.sampler_messages import InventoryNews, SampleNews
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.server.extension import JupyterDistApp
-from jupyter_dist_server.server.mcp.tool_calls import AgentCalls
+from jupyter_dist_server.server.mcp.agent_calls import AgentCalls
 from jupyter_dist_server.server.stream_handler import Viewer
 
 from ..fake_nvml.build import State

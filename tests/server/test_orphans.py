@@ -14,7 +14,7 @@ from jupyter_dist_server.common.patience import patience
 from jupyter_dist_server.common.protocol.agents.agent_messages import Attach
 from jupyter_dist_server.common.protocol.agents.attachment import KERNEL, SERVER, Attachment, Owner
 from jupyter_dist_server.common.protocol.pool_record import PoolState
-from jupyter_dist_server.server.pools_of_kernels import end_orphans
+from jupyter_dist_server.server.pools.orphaned_pools import end_orphans
 
 from ..pool_driver import WarmManager, client_of, follow, request
 from ..waiting import PATIENCE

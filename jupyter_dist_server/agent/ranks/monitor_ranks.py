@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
-from ...common.background_tasks import within
-from ...common.patience import patience
-from ...common.processes.pool_processes import ended_now, reap_orphans
+from ...common.processes.pool_processes import reap_orphans
 from ...common.processes.process_ref import KILLED, ProcessRef, is_stopped
 from ...common.protocol.agents.agent_messages import RankState
 from ...common.protocol.agents.rank_start import Failed, Ready, decode_report
 from ...common.protocol.failure_reason import Reason
 from ...common.protocol.pool_file import PoolFile
+from .end_ranks import end_ranks
 from .exit_reasons import Deaths
 from .rank_log import RankLogs
-from .rank_processes import left_behind, read_report, signal_rank
+from .rank_processes import read_report, signal_rank
 from .start_ranks import Starter
 
 
@@ -152,25 +150,11 @@ class Ranks:
         self.starter.cancel(chosen)
         own = self._own(self.all)
         ending = [record for record in own if record.rank in chosen]
-        # In all, this takes less than `patience.node`, which agents on other nodes have to end.
-        # Before a killed process ends, the driver frees what it had on its GPU.
-        limits = {signal.SIGTERM: patience.cleanup, signal.SIGKILL: 2.5 * patience.cleanup}
-        for number, limit in limits.items():
-            for record in ending:
-                signal_rank(record, number)
-            with contextlib.suppress(asyncio.TimeoutError):
-                await within(self._all_dead(ending), limit)
-        # The ranks themselves are reaped by `on_child_end` alone.
+        # They are reaped by `on_child_end` alone.
         by_all = len(ending) == len(own)
-        left = left_behind(ending, self._pool, by_all=by_all, spared=self._helpers())
-        await ended_now(left, patience.cleanup)
+        await end_ranks(ending, self._pool, self._death, self._helpers, by_all=by_all)
         if self._endings is endings:  # or the pool is stopped while some ranks are replaced
             self._endings = {}
-
-    async def _all_dead(self, ending: list[RankState]) -> None:
-        while any(record.pid and record.state != "dead" for record in ending):
-            self._death.clear()
-            await self._death.wait()
 
     def note_cell(self, ranks: Collection[int], cell_id: str) -> None:
         """Remember the cell in which ranks have died."""

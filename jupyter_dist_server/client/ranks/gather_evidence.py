@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from ...common.ask_from_outside import STACK_SIGNAL
 from ...common.background_tasks import within
 from ...common.patience import patience
 from ...common.pool_folder import recorder_socket, stack_file
@@ -33,7 +34,6 @@ from ...common.recorded_collectives import (
     place_at,
     read_json,
 )
-from ...common.way_in import STACK_SIGNAL
 from .rank_connection import RankConnection
 
 _ASK = (

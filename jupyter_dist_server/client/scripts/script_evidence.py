@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from ...common.ask_from_outside import answer_socket, recorder_socket, stack_file
 from ...common.errors import DistError
 from ...common.processes.why_silent import Cause, why_each_silent
 from ...common.protocol.ranks.evidence import Condition, Evidence, RankEvidence
 from ...common.protocol.ranks.script_messages import ScriptReply
-from ...common.way_in import answer_socket, recorder_socket, stack_file
 from ..ranks.gather_evidence import from_outside
 from ..ranks.spied_stack import SpiedStack, spied_stack
 from .script_ranks import ScriptRank

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import psutil
 
+from ...common.ask_from_outside import EVIDENCE, FOLDER, answer_socket
 from ...common.background_tasks import within
 from ...common.patience import patience
 from ...common.processes.process_ref import ProcessRef
@@ -20,7 +21,6 @@ from ...common.protocol.ranks.script_messages import (
     decode_script_reply,
     read_launch,
 )
-from ...common.way_in import EVIDENCE, FOLDER, answer_socket
 from ..ranks.gather_evidence import exchange
 
 

@@ -27,10 +27,10 @@ from ...common.protocol.sampler_messages import (
     SamplerSettings,
     decode_settings,
 )
-from ..in_use import sees_host_pids
 from ..inventory import Inventory, describe
 from ..metrics import CONSTANT, STEADY, Value
 from ..nvml import NO_GPU, Failure, devices, start, stop
+from ..used_without_lease import sees_host_pids
 from .gpu_processes import ProcessReader
 from .metric_readings import PCIE, READINGS, Reading
 from .read_one_gpu import DriverGone, Reader

@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...common.ask_from_outside import PLACE
 from ...common.patience import patience
 from ...common.processes.python_command import python_command
-from ...common.way_in import PLACE
 
 if TYPE_CHECKING:
     import subprocess

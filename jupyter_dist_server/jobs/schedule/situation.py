@@ -13,7 +13,7 @@ from ...common.files.past_use import average_of, past_use
 from ...common.processes import control_groups as groups
 from ...common.protocol.offers import InLine
 from ...common.users import name_of
-from ...gpus.in_use import in_use
+from ...gpus.used_without_lease import in_use
 from ..leases.lease import GpuLease, KnownLeaseholder, holders, running
 from ..rules.rules import read_rules
 from ..store.job import Job

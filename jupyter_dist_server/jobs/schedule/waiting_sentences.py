@@ -7,7 +7,7 @@ import os
 from ...common.units import format_bytes, format_gpus, name_gpus
 from ...common.users import name_of
 from ...gpus.gpu_state import GpuState
-from ...gpus.in_use import in_use
+from ...gpus.used_without_lease import in_use
 from ..rules.closures import Closure
 from ..store.job import Job
 from ..store.slurm_formats import write_moment

@@ -6,8 +6,8 @@ import os
 import shlex
 from string import Template
 
+from ...common.ask_from_outside import without_way_in
 from ...common.errors import DistError
-from ...common.way_in import without_way_in
 from ..slurm_variables import without_ours
 from .job_request import JobRequest, read_export
 

@@ -14,7 +14,6 @@ from ...common.protocol.jupyter_messages import Content
 from ...common.protocol.ranks.cell_messages import ENDS_CELL, INTERRUPTED_AT, LOST_CUDA
 from ...common.protocol.ranks.rank_messages import Whereabouts
 from ...common.rank_specs import format_ranks, name_ranks
-from .alike import alike
 from .publish import Display, publish
 from .remedies import ranks_on_lost_nodes, replace_busy, say_busy, say_lost_nodes
 from .stop_result import (
@@ -25,6 +24,7 @@ from .stop_result import (
     one_sentence,
     places,
 )
+from .without_addresses import alike
 
 _INTERRUPTS = ("KeyboardInterrupt", "CancelledError")
 """What an interrupt raises in a cell; the second in one that awaits something."""

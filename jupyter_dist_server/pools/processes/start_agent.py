@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...common import way_in
+from ...common import ask_from_outside
 from ...common.pool_folder import AGENT_SOCKET, ORDERS, new_key, write_private
 from ...common.processes.process_ref import ProcessRef, boot_id
 from ...common.protocol.agents.attachment import Owner
@@ -29,7 +29,7 @@ from .zygote_registry import ZygoteRegistry
 _NOT_FOR_RANKS = (
     "JPY_PARENT_PID",  # ipykernel would end the rank as soon as its parent is not this process
     "JPY_INTERRUPT_EVENT",
-    way_in.FOLDER,  # ranks answer by themselves, and an agent must have no thread
+    ask_from_outside.FOLDER,  # ranks answer by themselves, and an agent must have no thread
 )
 _PARKABLE = {"NCCL_NVLS_ENABLE": "0", "NCCL_CUMEM_HOST_ENABLE": "0"}
 """The driver cannot park what NCCL allocates otherwise: https://github.com/NVIDIA/nccl/issues/2337

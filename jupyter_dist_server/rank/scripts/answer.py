@@ -7,8 +7,8 @@ from itertools import islice
 
 import msgspec
 
+from ...common.ask_from_outside import PLACE
 from ...common.protocol.ranks.script_messages import Launch, ScriptReply, read_launch
-from ...common.way_in import PLACE
 from ..torch_internals import begun_in, default_group, groups
 from ..waits.own_evidence import has_groups, own_evidence
 from ..waits.stacks import main_thread

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import msgspec
 
+from ...common.ask_from_outside import PROFILE_STEPS, answer_socket, recorder_socket
 from ...common.patience import patience
 from ...common.protocol.ranks.script_messages import ScriptReply
-from ...common.way_in import PROFILE_STEPS, answer_socket, recorder_socket
 from ..torch_internals import serve_recorded
 from ..waits.flight_recorder import quiet_stderr
 from .answer import answer

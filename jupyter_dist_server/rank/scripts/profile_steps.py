@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
+from ...common.ask_from_outside import profile_file
 from ...common.protocol.ranks.rank_messages import ProfileOptions
 from ...common.protocol.ranks.script_messages import ScriptProfile
-from ...common.way_in import profile_file
 from ..profile.profile_handlers import read_recording
 from ..profile.recording import Recording
 from .answer import launch

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ...common.ask_from_outside import RECORDED, STACK_SIGNAL
 from ...common.pool_folder import recorder_socket, stack_file
 from ...common.recorded_collectives import TorchDump, TorchEntry, is_undone, read_unpickled
-from ...common.way_in import RECORDED, STACK_SIGNAL
 from ..torch_internals import dump_recorded, serve_recorded
 
 _SERVED: list[Any] = []  # the servers, for as long as the process lives

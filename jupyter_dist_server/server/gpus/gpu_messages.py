@@ -15,10 +15,10 @@ import psutil
 
 from ...common.background_tasks import Tasks
 from ...common.errors import DistError
-from ...gpus.in_use import GpuUse, in_use
 from ...gpus.inventory import Gpu, Inventory
 from ...gpus.readers.read_gpu_state import read_gpu_state
 from ...gpus.telemetry import Telemetry, Update
+from ...gpus.used_without_lease import GpuUse, in_use
 from ...jobs.leases.lease import GpuLease, holders
 from ...jobs.rules.rules import Closed, closed_gpus
 from ...placement.ranks_to_gpus import allowed

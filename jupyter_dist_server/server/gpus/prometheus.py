@@ -15,9 +15,9 @@ from prometheus_client.core import REGISTRY
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric, UnknownMetricFamily
 
 from ...common.errors import DistError
-from ...gpus.in_use import in_use
 from ...gpus.inventory import Gpu, Inventory
 from ...gpus.telemetry import Telemetry
+from ...gpus.used_without_lease import in_use
 from ...jobs.leases.lease import holders
 from ...pools.pool_manager import PoolManager
 

@@ -17,13 +17,10 @@ from tornado import web
 from ...common.errors import DistError
 from ...common.package_version import version
 from ..base_handlers import DistHandler
-from .job_tools import JOB_TOOLS
+from .agent_calls import AgentCalls, agent_of, name_of, session_of
+from .allowed_tools import TOOLS, may_call
 from .own_routes import RouteFailed
-from .pool_tools import POOL_TOOLS
 from .tool import Tool
-from .tool_calls import AgentCalls, agent_of, name_of, session_of
-
-TOOLS = {tool.name: tool for tool in (*POOL_TOOLS, *JOB_TOOLS)}
 
 _HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 _STATELESS = "2026-07-28"
@@ -132,22 +129,16 @@ class McpHandler(DistHandler):
         if method == "ping":
             return {}
         if method == "tools/list":
-            tools = [tool.to_json() for tool in TOOLS.values() if await self._has(tool)]
+            tools = [tool.to_json() for tool in TOOLS.values() if await may_call(self, tool)]
             return cached | {"tools": tools}
         if method == "tools/call":
             return await self._call(params)
         raise _Invalid(_NO_METHOD, f"There is no method {method}.")
 
-    async def _has(self, tool: Tool) -> bool:
-        if not tool.executes:
-            return await self.may("read", tool.resource)
-        is_on = self.settings["jupyter_dist_mcp"] == "all"
-        return is_on and await self.may("execute", tool.resource)
-
     async def _call(self, params: dict[str, Any]) -> dict[str, Any]:
         name, given = params.get("name"), params.get("arguments") or {}
         tool = TOOLS.get(name) if isinstance(name, str) else None
-        if tool is None or not await self._has(tool):
+        if tool is None or not await may_call(self, tool):
             raise _Invalid(_INVALID_PARAMS, f"There is no tool {name}.")
         _check(tool, given)
         agent = self._agent(params)

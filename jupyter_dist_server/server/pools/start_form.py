@@ -9,7 +9,7 @@ from tornado import web
 
 from ...common.background_tasks import Tasks
 from ...common.patience import patience
-from ...gpus.in_use import in_use
+from ...gpus.used_without_lease import in_use
 from ...jobs.leases.lease import holders
 from ...jobs.rules.rules import closed_gpus
 from ...placement.ranks_to_gpus import allowed

@@ -15,7 +15,7 @@ import { countRanks } from '../../words/poolWords';
 import { ConnectionNote, hasNothingToShow } from '../connectionNote';
 import type { IPanelServices } from '../services';
 import { isErrorAtField, StartForm } from '../start/form';
-import { AgentCalls } from './toolCalls';
+import { AgentCalls } from './agentCalls';
 import { LastLines } from './deadRanks';
 import { LivePool } from './livePool';
 import { Offers } from './offers';

@@ -1,8 +1,8 @@
 import { Button } from '@jupyterlab/ui-components';
 import React, { useState } from 'react';
 
-import { variablesOf } from '../../model/draft';
-import type { IVariable } from '../../model/draft';
+import { variablesOf } from '../../model/startDraft';
+import type { IVariable } from '../../model/startDraft';
 import { trans } from '../../model/trans';
 import { focusFirst, Link } from '../../ui/controls';
 import type { IWidgetProps } from './fields';

@@ -3,7 +3,7 @@ import type { ReadonlyPartialJSONValue } from '@lumino/coreutils';
 import React from 'react';
 
 import type { IStartField, IStartSchema } from '../../model/contract';
-import type { Draft } from '../../model/draft';
+import type { Draft } from '../../model/startDraft';
 import { trans } from '../../model/trans';
 import type { IPanelServices } from '../services';
 

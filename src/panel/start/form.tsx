@@ -8,7 +8,7 @@ import type {
   IStartField,
   IStartSchema
 } from '../../model/contract';
-import { toChoice, errorsOf } from '../../model/draft';
+import { toChoice, errorsOf } from '../../model/startDraft';
 import { CommandIDs } from '../../model/tokens';
 import { trans } from '../../model/trans';
 import { Link } from '../../ui/controls';

@@ -1,7 +1,7 @@
 import React from 'react';
 
 import { labelOf } from '../../model/cards';
-import { pickedGpus } from '../../model/draft';
+import { pickedGpus } from '../../model/startDraft';
 import { trans } from '../../model/trans';
 import { focusFirst, Link } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';

@@ -6,7 +6,7 @@ import {
   pickedGpus,
   ranksOf,
   ranksOnCpu
-} from '../../model/draft';
+} from '../../model/startDraft';
 import { countFree } from '../../model/gpuUse';
 import { trans } from '../../model/trans';
 import { useModel } from '../../ui/useModel';

@@ -11,13 +11,13 @@ from ....common.protocol.pool_record import PoolRecord
 from ....common.rank_specs import format_ranks
 from ....common.units import format_bytes
 from ....gpus.gpu_state import GpuState
-from ....gpus.in_use import GpuUse, in_use
 from ....gpus.inventory import Gpu
 from ....gpus.metrics import Value
 from ....gpus.readers.read_gpu_state import read_gpu_state
+from ....gpus.used_without_lease import GpuUse, in_use
 from ....jobs.leases.lease import GpuLease, holders
 from ....jobs.rules.rules import Closed, closed_gpus
-from ....placement.conflicts import clock
+from ....placement.unavailable_gpus import clock
 
 _HEAD = ("GPU", "name", "busy", "memory", "temperature", "leaseholder")
 

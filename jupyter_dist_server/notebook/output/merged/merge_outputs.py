@@ -17,8 +17,8 @@ from math import inf
 from operator import attrgetter
 
 from ....common.protocol.jupyter_messages import Content
-from ..alike import alike, may_vary, shape_of
 from ..publish import Clear, Display, Publication, join_texts, overwrite, own_id, plain_text
+from ..without_addresses import alike, may_vary, shape_of
 from .match_lines import OPEN, Entry, MergedLog
 from .shown_pieces import LARGE, Bars, Labels, Piece, RichPiece, TextPiece, portions
 from .unfinished_lines import UnfinishedLines

@@ -8,8 +8,8 @@ from typing import Any
 import psutil
 import pytest
 
-from jupyter_dist_server.gpus.in_use import UNSEEN, in_use
 from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
+from jupyter_dist_server.gpus.used_without_lease import UNSEEN, in_use
 from jupyter_dist_server.placement.allocate_gpus import Allocator
 from jupyter_dist_server.placement.new_pool_record import new_record
 from jupyter_dist_server.placement.ranks_to_gpus import GpusTaken
@@ -87,7 +87,9 @@ async def test_what_is_seen_decides(fake_nvml: State, case: str) -> None:
 async def test_a_container_says_that_it_does_not_show_them(
     fake_nvml: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jupyter_dist_server.gpus.in_use._HOST_PID_NAMESPACE", "pid:[1]")
+    monkeypatch.setattr(
+        "jupyter_dist_server.gpus.used_without_lease._HOST_PID_NAMESPACE", "pid:[1]"
+    )
     fake_nvml.write(**{"gpus": 1, "memory": 80 * GB, "0.memory_used": 40 * GB})
     (use,) = in_use(await read_gpu_state()).values()
     assert str(use) == f"{CONTAINED}, 40 GiB"

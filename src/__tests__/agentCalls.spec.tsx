@@ -1,5 +1,5 @@
 import type { IAgentCall } from '../model/contract';
-import { AgentCalls } from '../panel/pool/toolCalls';
+import { AgentCalls } from '../panel/pool/agentCalls';
 import { makePool } from './samples';
 import { button, host, press, show } from './screen';
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import psutil
 
 from ..common.protocol.sampler_messages import GpuProcess
-from ..gpus.in_use import GpuUse
+from ..gpus.used_without_lease import GpuUse
 from ..jobs.leases.lease import GpuLease
 from ..jobs.rules.closures import Closure
 from ..jobs.schedule.situation import Waiting
