@@ -29,6 +29,6 @@ async def scene(pool_of_scenes: Scene) -> Scene:
     client, deadline = pool_of_scenes.client, time.monotonic() + PATIENCE
     client.group.break_up()
     while not await client.repair_group():  # a rank may still write a long traceback
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline and not client.dead, client.dead
     await pool_of_scenes.ok("import time")
     return pool_of_scenes
