@@ -27,9 +27,9 @@ print("trained", flush=True)
 """
 
 
-def submit(queue: Queue, fake_nvml: State, *steps: str, gpus: int = 2) -> str:
+def submit(queue: Queue, fake_nvml: State, *steps: str, gpus: int = 2, before: str = "") -> str:
     fake_nvml.write(gpus=2)
-    (queue.folder / "train.py").write_text(TRAIN)
+    (queue.folder / "train.py").write_text(before + TRAIN)
     path = f"PATH={Path(sys.executable).parent}:{os.environ['PATH']}"
     options = ["-c", "0", "-G", str(gpus), "--torchrun", "--env", path, "--profile-steps", "4"]
     return queue.submit(*options, "train.py", *steps)
@@ -55,6 +55,17 @@ def test_some_steps_of_a_long_job(queue: Queue, fake_nvml: State) -> None:
 
 def test_a_job_that_ends_with_the_last_step(queue: Queue, fake_nvml: State) -> None:
     check(queue, submit(queue, fake_nvml, "6"))
+
+
+def test_a_trace_that_cannot_be_read_ends_no_job(queue: Queue, fake_nvml: State) -> None:
+    spoilt = (
+        "from torch.profiler import profile\n"
+        "profile.export_chrome_trace = lambda self, path: open(path, 'w').write('{')\n"
+    )
+    job = submit(queue, fake_nvml, "8", gpus=1, before=spoilt)
+    assert queue.ended(job)["state"] == "COMPLETED", queue.output(job)
+    text = queue.output(job)
+    assert "trained" in text and "[jdist: The steps of rank 0 cannot be profiled: " in text, text
 
 
 def test_jobs_on_more_and_more_gpus_are_compared(queue: Queue, fake_nvml: State) -> None:

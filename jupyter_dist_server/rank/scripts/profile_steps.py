@@ -14,9 +14,10 @@ import msgspec
 
 from ...common.ask_from_outside import profile_file
 from ...common.protocol.ranks.rank_messages import ProfileOptions
-from ...common.protocol.ranks.script_messages import ScriptProfile
+from ...common.protocol.ranks.script_messages import Launch, ScriptProfile
 from ..profile.profile_handlers import read_recording
 from ..profile.recording import Recording
+from ..request_handlers import describe
 from .answer import launch
 
 _EVERY = 0.05
@@ -48,11 +49,19 @@ class StepProfiler:
             self._write()
 
     def _write(self) -> None:
+        """Write the profile; if torch's trace cannot be read, say so: the script goes on."""
         recording, where = self._recording, launch()
         if recording is None or self._is_written or where is None:
             return
         self._is_written = True
         self._hook.remove()
+        try:
+            self._write_profile(recording, where)
+        except Exception as error:
+            text = f"[jdist: The steps of rank {where.rank} cannot be profiled: {describe(error)}]"
+            print(text, file=sys.stderr, flush=True)
+
+    def _write_profile(self, recording: Recording, where: Launch) -> None:
         recording.stop()
         profile, trace = read_recording(recording)
         content = ScriptProfile(where.rank, profile, gzip.compress(trace, 3))
