@@ -11,6 +11,7 @@ import pytest
 
 from ..notebook_driver import Notebook
 from ..server_driver import Server
+from ..waiting import wait_for
 from .client import Client
 
 FOREVER = "import time\nwhile True: time.sleep(0.01)"
@@ -138,7 +139,8 @@ def test_one_variable_that_cannot_be_read_is_listed(
 
 def test_a_rank_that_runs_a_cell_is_named(client: Client, notebook: Notebook, pool: str) -> None:
     running = notebook.send(f"%%rank 1\n{FOREVER}")
-    client.wait_until(pool, lambda p: p["ranks"][1]["state"] == "busy")
+    # A rank is busy before it begins with the cell's code.
+    wait_for(lambda: client.get(f"pools/{pool}/variables")["busy"], "a rank that runs a cell")
     for answer in (client.get(f"pools/{pool}/variables"), client.post(f"pools/{pool}/check")):
         assert (answer["ranks"], answer["busy"]) == ([0, 2], [1])
         assert "layer" in variables(answer)
