@@ -238,7 +238,11 @@ def serve_recorded(path: str) -> Any:
 
 
 def dump_recorded(lines: bool) -> list[bytes]:
-    """Return the dumps of gloo and of NCCL, if this torch records; `lines` adds lines of code."""
+    """Return the dumps of gloo and of NCCL, if this torch records; `lines` adds lines of code.
+
+    torch (2.13) reads the states of groups without its lock: a group's first collective in that
+    microsecond can end the process. So this is asked only where ranks wait.
+    """
     from torch._C import _distributed_c10d
 
     names = ("_dump_fr_trace", "_dump_nccl_trace")
