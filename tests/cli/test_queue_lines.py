@@ -10,6 +10,7 @@ import sys
 from contextlib import closing
 
 import psutil
+import pytest
 
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
@@ -73,6 +74,7 @@ def test_a_long_name_hides_no_other_column(queue: Queue) -> None:
     assert all("(JobHeldUser)" in line and len(line) <= 80 for line in shown[1:])
 
 
+@pytest.mark.slow
 def test_of_a_hundred_thousand_tasks_one_is_cancelled(queue: Queue) -> None:
     said = queue.run("submit", "-H", "-a", "1-100000", "true")
     assert said.startswith("Submitted jobs 1_1 … 1_100000.\n")

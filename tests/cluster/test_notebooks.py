@@ -59,7 +59,10 @@ def cells_of(name: str) -> list[str]:
 NAMES = sorted({path.stem for path in EXAMPLES.glob("*.ipynb")} - {"kaggle_two_gpus"})  # one node
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name == "quickstart" else pytest.mark.slow) for name in NAMES],
+)
 def test_an_example(name: str, hosts: Hosts) -> None:
     lab = Lab(hosts, "salloc", "--nodes=2", "--quiet")
     try:

@@ -7,6 +7,8 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 from ..fake_nvml.build import State
 from .queue_driver import Queue
 
@@ -53,6 +55,7 @@ def test_some_steps_of_a_long_job(queue: Queue, fake_nvml: State) -> None:
     check(queue, submit(queue, fake_nvml, "25"))
 
 
+@pytest.mark.slow
 def test_a_job_that_ends_with_the_last_step(queue: Queue, fake_nvml: State) -> None:
     check(queue, submit(queue, fake_nvml, "6"))
 

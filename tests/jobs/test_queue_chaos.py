@@ -23,7 +23,7 @@ from ..fake_nvml.build import State
 from ..waiting import wait_for
 from .queue_driver import Queue
 
-FAULTS = int(os.environ.get("JUPYTER_DIST_CHAOS", "30"))
+FAULTS = int(os.environ.get("JUPYTER_DIST_CHAOS", "16"))
 VICTIMS = ("dist-dispatcher", "dist-zygote", "dist-runner", "dist-sampler")
 MOST = 8
 """Jobs that wait or run, about."""

@@ -62,8 +62,14 @@ PROGRAMS = {
     ),
 }
 
+QUICK = {"a slow rank", "memory", "recompiles"}
+"""Those that are always run; the rules have tests of their own, on made-up profiles."""
 
-@pytest.mark.parametrize("name", PROGRAMS)
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in PROGRAMS],
+)
 def test_a_slow_program(two: Notebook, name: str) -> None:
     code, told = PROGRAMS[name]
     result = two.ok(LOOP + code)
