@@ -117,6 +117,25 @@ def test_a_writer_that_is_killed_leaves_all_that_it_acknowledged(store: Store) -
     store.submit([JOB], "more")  # its lock is free
 
 
+def test_many_that_make_the_file_at_once(tmp_path: Path) -> None:
+    for turn in range(20):
+        begin, ready = os.pipe()
+        openers = [os.fork() or _open_after(begin, ready, tmp_path / f"{turn}") for _ in range(8)]
+        os.close(begin)
+        os.close(ready)  # now all begin
+        assert [os.waitpid(opener, 0)[1] for opener in openers] == [0] * 8
+
+
+def _open_after(begin: int, ready: int, folder: Path) -> int:
+    try:
+        os.close(ready)
+        os.read(begin, 1)
+        Store(folder).close()
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
 def test_a_writer_that_was_stopped_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     child = Child(lambda: _writing(store.folder))
     os.kill(child.pid, signal.SIGSTOP)

@@ -229,10 +229,13 @@ def _make(path: Path) -> None:
     """Make the file, for its owner only.
 
     Only SQLite opens it: closing it ends every lock that this process has on it
-    (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    (https://www.sqlite.org/howtocorrupt.html, 2.2). It gets its mode before others see it: of two
+    that set that at once, SQLite refuses one.
     """
     name = path.with_name(f"{path.name}.{os.urandom(8).hex()}")
     os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    with contextlib.closing(sqlite3.connect(name)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
     with contextlib.suppress(FileExistsError):
         os.link(name, path)
     os.unlink(name)
