@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from ...common.patience import patience
 from ...common.protocol.jupyter_messages import Content
 from .references import References
 
@@ -194,7 +195,8 @@ class Multiplexer:
         if rank == self.shown:
             self.shown, self._before = None, rank
             if not self.follows_threads:
-                self._later(TOGETHER, self._choose)
+                # A step of one rank may take long, and the next step is to be its own.
+                self._later(patience.busy_answer if self.only_one else TOGETHER, self._choose)
 
     # -- the rank that is shown -------------------------------------------------------------
 
