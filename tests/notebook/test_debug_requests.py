@@ -126,7 +126,6 @@ class FrontEnd:
         }
 
     def stop(self) -> None:
-        self.ask("jdistStepOnlyShownRank", on=False)
         self.ask("disconnect", restart=False, terminateDebuggee=False)
 
 
