@@ -77,7 +77,8 @@ def test_jobs_on_more_and_more_gpus_are_compared(queue: Queue, fake_nvml: State)
         assert queue.ended(job)["state"] == "COMPLETED", queue.output(job)
     files = [str(queue.folder / f"profile-job-{job}.json.gz") for job in jobs]
     said = queue.run("profile", "scaling", "--weak", *files)
-    assert said.startswith("2 ranks do 0.0 times as much in the same time as 1 rank"), said
+    # A step of one rank takes milliseconds, of two 0.2 s; on a busy machine the first one takes longer.
+    assert re.match(r"2 ranks do 0\.\d times as much in the same time as 1 rank", said), said
 
 
 def test_a_wrong_number_is_refused(queue: Queue) -> None:
