@@ -240,9 +240,8 @@ def serve_recorded(path: str) -> Any:
 def dump_recorded(lines: bool) -> list[bytes]:
     """Return the dumps of gloo and of NCCL, if this torch records; `lines` adds lines of code.
 
-    torch (2.13) reads the states of groups without its lock: a group's first collective in that
-    microsecond can end the process. So nobody asks while collectives begin, but where ranks wait or
-    a cell has ended.
+    torch (2.13) reads the states of groups without its lock: the first collective of a new group in
+    that microsecond can end the process. Later collectives of a group are safe.
     """
     from torch._C import _distributed_c10d
 
